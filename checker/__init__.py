@@ -1,0 +1,1 @@
+"""That it holds: engines, properties, verdicts and the command line."""

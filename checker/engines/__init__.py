@@ -1,0 +1,1 @@
+"""Engines: ways to explore a model exhaustively."""

@@ -1,0 +1,1 @@
+"""What is true: the specification of the five-state cache machine, standard library only."""

@@ -1,0 +1,375 @@
+"""Models: a machine with its sorts counted and its constants fixed, ready to be explored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import cached_property
+from itertools import product
+
+from fivestate.spec.language.errors import ModelError, SpecError, did_you_mean
+from fivestate.spec.language.ground import ANY_STEP, During, Grounder, evaluate
+from fivestate.spec.language.machine import Machine, Refinement
+from fivestate.spec.language.properties import Property
+from fivestate.spec.language.sorts import Sort
+from fivestate.spec.language.tracing import Action
+from fivestate.spec.language.trees import (
+    FALSE,
+    Atom,
+    Boolean,
+    Bound,
+    Cell,
+    Enumerated,
+    Integer,
+    Literal,
+    Maybe,
+    Node,
+    Type,
+)
+
+Setting = bool | int | tuple[Enum, ...] | Mapping[Enum, int] | Mapping[tuple[Enum, Enum], bool]
+Codes = tuple[int, ...]
+
+MAX_ATOMS = 8
+"""More elements of one sort than this is a typing error, not a model that can be explored."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellInfo:
+    """One cell of a model's state: its printed name, its type and its declared bounds."""
+
+    name: str
+    variable: str
+    indices: Codes
+    type: Type
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An action with its arguments fixed: what it asks of a state and what it makes of it."""
+
+    action: Action
+    label: str
+    arguments: Codes
+    guards: tuple[tuple[str, Node], ...]
+    updates: tuple[tuple[int, Node], ...]
+
+    @property
+    def during(self) -> During:
+        """What a step property is told of this step."""
+        return During(self.action.name, frozenset(position for position, _ in self.updates))
+
+    @property
+    def possible(self) -> bool:
+        """Whether no guard is false in every state of this model."""
+        return all(condition != FALSE for _, condition in self.guards)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A property with its parameters fixed: ``binding`` says how, as in ``r=r1, g=WINDOW``."""
+
+    claim: Property
+    binding: str
+    condition: Node
+
+
+@dataclass(frozen=True)
+class Model:
+    """A machine of a fixed size.
+
+    Attributes
+    ----------
+        name: what the command line calls it.
+        says: one sentence: what it shows.
+        machine: the machine.
+        settings: for each sort its number of atoms or its members, for each constant its value;
+            for a table, a value for each member.
+        start: a run, from the machine's first state, to the state where the model starts; each
+            step is written as in a story, ``("lease", "r1", "p0")``.
+        start_says: what that state is, in a few words.
+        refines: the simpler machine that this one refines, if that is claimed.
+    """
+
+    name: str
+    says: str
+    machine: Machine
+    settings: Mapping[str, Setting] = field(default_factory=dict[str, Setting])
+    start: tuple[tuple[str, ...], ...] = ()
+    start_says: str = ""
+    refines: Refinement | None = None
+
+    def __post_init__(self) -> None:
+        """Check the settings.
+
+        Raises
+        ------
+            ModelError: one is unknown, missing or out of its range.
+        """
+        sorts = {sort_setting(sort): sort for sort in self.machine.sorts if sort.low is None}
+        known = {*sorts, *(constant.name for constant in self.machine.constants)}
+        for name in self.settings:
+            if name not in known:
+                message = f"model {self.name} has no setting {name!r}; "
+                raise ModelError(message + did_you_mean(name, known))
+        for name in known:
+            if name not in self.settings:
+                message = f"model {self.name} does not set {name!r}"
+                raise ModelError(message)
+        for name, sort in sorts.items():
+            self._check_sort(name, sort)
+        self._check_constants()
+
+    def with_settings(self, settings: Mapping[str, Setting]) -> Model:
+        """Return this model with some settings changed."""
+        return replace(self, settings={**self.settings, **settings})
+
+    def elements(self, sort: type[Sort]) -> Codes:
+        """Return the codes of a sort's elements in this model."""
+        if sort.low is not None and sort.high is not None:
+            low, high = self._fixed(sort.low), self._fixed(sort.high)
+            return tuple(range(low, high + 1))
+        chosen = self.settings[sort_setting(sort)]
+        if isinstance(chosen, tuple):
+            members = list(sort.of or ())
+            return tuple(sorted(members.index(member) for member in chosen))
+        return tuple(range(chosen)) if isinstance(chosen, int) else ()
+
+    def constant(self, name: str, indices: Codes) -> int:
+        """Return the value of a switch, a size or one cell of a table or relation."""
+        value = self.settings[name]
+        if isinstance(value, Mapping):
+            table = {_key(key): int(entry) for key, entry in value.items()}
+            return table.get(indices, 0)
+        if isinstance(value, tuple):
+            message = f"{name} is a constant, and {value} is given"
+            raise ModelError(message)
+        return int(value)
+
+    @cached_property
+    def cells(self) -> tuple[CellInfo, ...]:
+        """The cells of a state, in the order in which a state lists them."""
+        return tuple(self._cells())
+
+    @cached_property
+    def positions(self) -> dict[tuple[str, Codes], int]:
+        """The position of each variable's cells in a state."""
+        return {(cell.variable, cell.indices): at for at, cell in enumerate(self.cells)}
+
+    @cached_property
+    def first(self) -> Codes:
+        """The machine's first state, before the run to ``start``."""
+        values: list[int] = []
+        for cell in self.cells:
+            variable = self.machine.state.variables[cell.variable]
+            bounds = [sort.named(f"#{at}") for at, sort in enumerate(variable.over)]
+            names = {bound.name: code for bound, code in zip(bounds, cell.indices, strict=True)}
+            node = self.grounder.ground(variable.initial_at(*bounds), names)
+            values.append(evaluate(node, ()))
+        return tuple(values)
+
+    @cached_property
+    def initial(self) -> Codes:
+        """The state in which this model starts."""
+        from fivestate.spec.language.run import Run  # noqa: PLC0415 -- a run is a view of a model
+
+        run = Run(self, self.first)
+        for name, *arguments in self.start:
+            run.take(name, *arguments)
+        return run.state
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """Every action of this model with every choice of arguments, in the order of ``NEXT``."""
+        return tuple(step for action in self.actions for step in self._steps(action))
+
+    @cached_property
+    def actions(self) -> tuple[Action, ...]:
+        """The machine's actions that this model has."""
+        routes = self.machine.routes
+        present = () if routes is None else self.elements(routes)
+        members = [] if routes is None else list(routes.of or ())
+        return tuple(
+            action
+            for action in self.machine.actions
+            if self._fixed(action.given)
+            and (action.state not in members or members.index(action.state) in present)
+        )
+
+    @cached_property
+    def claims(self) -> tuple[Property, ...]:
+        """The machine's properties that this model has."""
+        return tuple(claim for claim in self.machine.claims if self._fixed(claim.given))
+
+    def cases(self, claim: Property, during: During = ANY_STEP) -> tuple[Case, ...]:
+        """Return a property for every choice of its parameters, of a step: ``during`` it."""
+        return tuple(
+            Case(claim, binding, self.grounder.ground(claim.condition, names, during))
+            for names, _, binding in self._choices(claim.parameters)
+        )
+
+    @cached_property
+    def grounder(self) -> Grounder:
+        """What turns trees over sorts into trees over this model's cells."""
+        return Grounder(self.elements, self.constant, self._position)
+
+    def show(self, kind: Type, code: int) -> str:
+        """Return how a value is printed and written: ``True``, ``READY``, ``p0``, ``NOTHING``."""
+        match kind:
+            case Boolean():
+                return str(bool(code))
+            case Integer():
+                return str(code)
+            case Enumerated(enum):
+                return list(enum)[code].name
+            case Atom(sort):
+                return f"{sort.letter}{code}"
+            case Maybe(sort):
+                return f"{sort.letter}{code - 1}" if code else "NOTHING"
+
+    def abstract(self) -> Model:
+        """Return the simpler machine, at this model's sizes.
+
+        Raises
+        ------
+            ModelError: this model does not claim to refine one.
+        """
+        if self.refines is None:
+            message = f"model {self.name} refines nothing"
+            raise ModelError(message)
+        simple = self.refines.abstract
+        wanted = {sort_setting(sort) for sort in simple.sorts} | {c.name for c in simple.constants}
+        settings = {name: value for name, value in self.settings.items() if name in wanted}
+        return Model(f"{self.name} as {simple.name}", self.refines.sentence, simple, settings)
+
+    def _fixed(self, node: Node) -> int:
+        return evaluate(self.grounder.ground(node, {}), ())
+
+    def _position(self, variable: str, indices: Codes) -> int:
+        position = self.positions.get((variable, indices))
+        if position is None:
+            sorts = self.machine.state.variables[variable].over
+            shown = ", ".join(
+                self.show(sort.element_type(), code)
+                for sort, code in zip(sorts, indices, strict=True)
+            )
+            message = f"model {self.name} has no {variable}[{shown}]: guard it with exists()"
+            raise SpecError(message)
+        return position
+
+    def _cells(self) -> Iterator[CellInfo]:
+        for name, variable in self.machine.state.variables.items():
+            for codes in product(*(self.elements(sort) for sort in variable.over)):
+                shown = [
+                    self.show(sort.element_type(), code)
+                    for sort, code in zip(variable.over, codes, strict=True)
+                ]
+                label = f"{name}[{', '.join(shown)}]" if shown else name
+                low, high = self._bounds(name, codes)
+                yield CellInfo(label, name, codes, variable.type, low, high)
+
+    def _bounds(self, name: str, codes: Codes) -> tuple[int, int]:
+        variable = self.machine.state.variables[name]
+        match variable.of, variable.type:
+            case Boolean(), _:
+                return 0, 1
+            case Maybe(sort), _:
+                return 0, len(self.elements(sort))
+            case _, Enumerated(enum):
+                return 0, len(enum) - 1
+            case _:
+                declared = variable.range
+        assert declared is not None  # noqa: S101 -- the other domains are handled above
+        named = {sort.letter: code for sort, code in zip(variable.over, codes, strict=True)}
+        low, high = (
+            evaluate(self.grounder.ground(bound, named), ())
+            for bound in (declared.low, declared.high)
+        )
+        if low > high:
+            message = f"model {self.name}: {name} ranges over {low}..{high}, which is empty"
+            raise ModelError(message)
+        return low, high
+
+    def _choices(
+        self,
+        parameters: tuple[Bound, ...],
+    ) -> Iterator[tuple[dict[str, int], Codes, str]]:
+        for codes in product(*(self.elements(bound.sort) for bound in parameters)):
+            names = {bound.name: code for bound, code in zip(parameters, codes, strict=True)}
+            shown = ", ".join(f"{b.name}={self.show(b.type, names[b.name])}" for b in parameters)
+            yield names, codes, shown
+
+    def _steps(self, action: Action) -> Iterator[Step]:
+        for names, codes, _ in self._choices(action.parameters):
+            shown = ", ".join(self.show(b.type, names[b.name]) for b in action.parameters)
+            label = f"{action.name}({shown})"
+            guards = tuple(
+                (guard.name, self.grounder.ground(guard.condition, names))
+                for guard in action.guards
+            )
+            updates = self._updates(action, names, label)
+            yield Step(action, label, codes, guards, updates)
+
+    def _updates(
+        self,
+        action: Action,
+        names: dict[str, int],
+        label: str,
+    ) -> tuple[tuple[int, Node], ...]:
+        updates: dict[int, Node] = {}
+        for effect in action.effects:
+            for inner, _, _ in self._choices(effect.over):
+                around = {**names, **inner}
+                codes = tuple(
+                    index.value
+                    for index in (self.grounder.ground(i, around) for i in effect.indices)
+                    if isinstance(index, Literal)
+                )
+                position = self._position(effect.variable, codes)
+                if position in updates:
+                    cell = self.cells[position].name
+                    message = f"{label} assigns {cell} twice: effects are simultaneous"
+                    raise SpecError(message)
+                updates[position] = self.grounder.ground(effect.value, around)
+        kept = {at: value for at, value in updates.items() if not _same(at, value)}
+        return tuple(sorted(kept.items(), key=lambda item: item[0]))
+
+    def _check_sort(self, name: str, sort: type[Sort]) -> None:
+        chosen = self.settings[name]
+        members = list(sort.of or ())
+        if sort.of is None:
+            if not isinstance(chosen, int) or not 1 <= chosen <= MAX_ATOMS:
+                message = f"model {self.name}: {name} = {chosen} is out of range 1..{MAX_ATOMS}"
+                raise ModelError(message)
+        elif not isinstance(chosen, tuple) or not chosen or not set(chosen) <= set(members):
+            message = f"model {self.name}: {name} must name some of "
+            raise ModelError(message + ", ".join(member.name for member in members))
+
+    def _check_constants(self) -> None:
+        for constant in self.machine.constants:
+            value = self.settings[constant.name]
+            entries = value.values() if isinstance(value, Mapping) else (value,)
+            for entry in entries:
+                if not isinstance(entry, int) or not constant.low <= entry <= constant.high:
+                    message = (
+                        f"model {self.name}: {constant.name} = {entry} is out of range "
+                        f"{constant.low}..{constant.high}"
+                    )
+                    raise ModelError(message)
+
+
+def sort_setting(sort: type[Sort]) -> str:
+    """Return the name under which a model sets a sort."""
+    return sort.__name__.lower()
+
+
+def _key(key: Enum | tuple[Enum, ...]) -> Codes:
+    members = key if isinstance(key, tuple) else (key,)
+    return tuple(list(type(member)).index(member) for member in members)
+
+
+def _same(position: int, value: Node) -> bool:
+    return isinstance(value, Cell) and value.position == position
