@@ -28,7 +28,7 @@ class Limits:
 class Finding:
     """Where a property is decided.
 
-    Attributes
+    Attributes:
     ----------
         state: the number of the state that decides, or in which the deciding step starts.
         step: the number of the deciding step in ``model.steps``, for step properties and ranges.

@@ -6,7 +6,7 @@ from enum import Enum
 
 from fivestate.spec.allocator import ALLOCATOR
 from fivestate.spec.language import Model
-from fivestate.spec.language.model import Setting
+from fivestate.spec.language.settings import Setting
 from fivestate.spec.scheme_a import ONE_GROUP_IS_SCHEME_A, SCHEME_A
 from fivestate.spec.sequence import SEQUENCE
 from fivestate.spec.vocabulary import COMPRESSED, INDEXER, TAIL, WINDOW

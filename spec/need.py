@@ -8,25 +8,18 @@ from __future__ import annotations
 
 from typing import TypeVar, overload
 
-from fivestate.spec.language import Term, max_
+from fivestate.spec.language import Term, max_, min_
 
 Number = TypeVar("Number", int, Term)
+"""A number, plain or traced; all arguments of one call are of one kind."""
 
 
-@overload
-def entries(position: int, ratio: int) -> int: ...
-@overload
-def entries(position: Term, ratio: Term) -> Term: ...
-def entries(position: Term | int, ratio: Term | int) -> Term | int:
+def entries(position: Number, ratio: Number) -> Number:
     """How many compressed entries the query sees: one for each complete group of ``ratio``."""
-    return position // ratio  # type: ignore[operator]  # int // Term does not occur
+    return position // ratio
 
 
-@overload
-def tail_start(folded: int, ratio: int, lookback: int) -> int: ...
-@overload
-def tail_start(folded: Term, ratio: Term, lookback: Term) -> Term: ...
-def tail_start(folded: Term | int, ratio: Term | int, lookback: Term | int) -> Term | int:
+def tail_start(folded: Number, ratio: Number, lookback: Number) -> Number:
     """First raw row the compressor still reads when ``folded`` entries exist.
 
     An overlapping compressor reads ``lookback`` rows before the group that it folds next, so
@@ -35,10 +28,63 @@ def tail_start(folded: Term | int, ratio: Term | int, lookback: Term | int) -> T
     return max_(folded * ratio - lookback, 0)
 
 
-@overload
-def window_start(position: int, window: int) -> int: ...
-@overload
-def window_start(position: Term, window: Term) -> Term: ...
-def window_start(position: Term | int, window: Term | int) -> Term | int:
+def window_start(position: Number, window: Number) -> Number:
     """First row a sliding window of ``window`` tokens, the query included, reads."""
     return max_(position - window + 1, 0)
+
+
+def chunk_start(position: Number, chunk: Number) -> Number:
+    """First row a query reads whose attention stays inside its own chunk of tokens."""
+    return round_down(position, chunk)
+
+
+def entries_end(position: Number, ratio: Number) -> Number:
+    """First token that no entry the query sees has folded: there the tail begins."""
+    return entries(position, ratio) * ratio
+
+
+@overload
+def visible(entry: int, query: int, ratio: int) -> bool: ...
+@overload
+def visible(entry: Term, query: Term, ratio: Term) -> Term: ...
+def visible(entry: Term | int, query: Term | int, ratio: Term | int) -> Term | bool:
+    """An entry is visible to a query iff its last token is not behind the query.
+
+    The query's own group is not: it would let the token see its future (B22).
+    """
+    return (entry + 1) * ratio - 1 <= query
+
+
+def round_down(position: Number, step: Number) -> Number:
+    """Largest multiple of ``step`` that is not above ``position``."""
+    return position // step * step
+
+
+def round_up(position: Number, step: Number) -> Number:
+    """Smallest multiple of ``step`` that is not below ``position``."""
+    return (position + step - 1) // step * step
+
+
+def blocks(rows: Number, block: Number) -> Number:
+    """How many blocks of ``block`` rows hold ``rows`` consecutive rows that end on a boundary."""
+    return (rows + block - 1) // block
+
+
+def resume_limit(fork: Number, prompt: Number, lookback: Number) -> Number:
+    """Largest position that may be resumed, before any granularity.
+
+    A drafter that looks back gives up ``lookback`` tokens *before* rounding, or a whole block is
+    lost twice (B03). A prompt that matches to its end is resumed one token earlier: the last
+    token's logits have to be computed.
+    """
+    return max_(min_(fork - lookback, prompt - 1), 0)
+
+
+def replay_start(first: Number, window: Number, layers: Number) -> Number:
+    """First token to replay so that the rows from ``first`` on are exact in every layer.
+
+    Each of ``layers`` window layers but the first lets a wrong row spread ``window - 1`` tokens
+    further; for a window that starts at ``position - window + 1`` this is
+    ``layers * (window - 1)`` tokens before the position.
+    """
+    return max_(first - (layers - 1) * (window - 1), 0)

@@ -38,7 +38,7 @@ class Request(Sort, letter="r"):
     """A request that wants to run on a prefix (请求)."""
 
 
-CAP = Table("cap", "frames in a group's pool", Group, high=8)
+CAP = Table("cap", "frames in a group's pool", Group, low=1, high=8)
 PRIVATE = Table("private", "frames of a group that a running request has to itself", Group, high=4)
 FEEDS = Relation("feeds", "h is read when g is made: feeds[h, g]", Group, Group)
 HASH_ONLY = Switch("hash_only", "a hash hit counts as a hit; no cell is looked at")

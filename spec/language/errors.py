@@ -17,7 +17,7 @@ class ModelError(ValueError):
 class Refused(Exception):  # noqa: N818 -- a refusal is an answer of the machine, not an error
     """An action is refused because a guard is false; the state is unchanged.
 
-    Attributes
+    Attributes:
     ----------
         clause: the action's clause id, such as ``A-12``.
         action: the action with its arguments, such as ``lease(r1, p0)``.

@@ -26,7 +26,7 @@ from fivestate.spec.language.trees import Bound, Constant, Literal, Node, Quanti
 class Machine:
     """A state machine, traced once.
 
-    Attributes
+    Attributes:
     ----------
         name: what traces and tables call it.
         state: its variables.

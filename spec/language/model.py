@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from functools import cached_property
 from itertools import product
 
-from fivestate.spec.language.errors import ModelError, SpecError, did_you_mean
+from fivestate.spec.language.errors import ModelError, SpecError
 from fivestate.spec.language.ground import ANY_STEP, During, Grounder, evaluate
 from fivestate.spec.language.machine import Machine, Refinement
 from fivestate.spec.language.properties import Property
+from fivestate.spec.language.settings import Setting, check, parse, sort_setting, table_key
 from fivestate.spec.language.sorts import Sort
 from fivestate.spec.language.tracing import Action
 from fivestate.spec.language.trees import (
@@ -28,11 +28,7 @@ from fivestate.spec.language.trees import (
     Type,
 )
 
-Setting = bool | int | tuple[Enum, ...] | Mapping[Enum, int] | Mapping[tuple[Enum, Enum], bool]
 Codes = tuple[int, ...]
-
-MAX_ATOMS = 8
-"""More elements of one sort than this is a typing error, not a model that can be explored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +77,7 @@ class Case:
 class Model:
     """A machine of a fixed size.
 
-    Attributes
+    Attributes:
     ----------
         name: what the command line calls it.
         says: one sentence: what it shows.
@@ -92,6 +88,7 @@ class Model:
             step is written as in a story, ``("lease", "r1", "p0")``.
         start_says: what that state is, in a few words.
         refines: the simpler machine that this one refines, if that is claimed.
+        changes: what ``set`` has changed, as written.
     """
 
     name: str
@@ -101,31 +98,30 @@ class Model:
     start: tuple[tuple[str, ...], ...] = ()
     start_says: str = ""
     refines: Refinement | None = None
+    changes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the settings.
 
-        Raises
-        ------
+        Raises:
             ModelError: one is unknown, missing or out of its range.
         """
-        sorts = {sort_setting(sort): sort for sort in self.machine.sorts if sort.low is None}
-        known = {*sorts, *(constant.name for constant in self.machine.constants)}
-        for name in self.settings:
-            if name not in known:
-                message = f"model {self.name} has no setting {name!r}; "
-                raise ModelError(message + did_you_mean(name, known))
-        for name in known:
-            if name not in self.settings:
-                message = f"model {self.name} does not set {name!r}"
-                raise ModelError(message)
-        for name, sort in sorts.items():
-            self._check_sort(name, sort)
-        self._check_constants()
+        check(self.name, self.machine, self.settings)
 
-    def with_settings(self, settings: Mapping[str, Setting]) -> Model:
-        """Return this model with some settings changed."""
-        return replace(self, settings={**self.settings, **settings})
+    def set(self, *texts: str) -> Model:
+        """Return this model with some settings changed, each written ``name=value``.
+
+        ``request=3``, ``group=COMPRESSED,WINDOW``, ``aborts=false``, ``cap=2`` for every group or
+        ``cap.WINDOW=2`` for one.
+
+        Raises:
+            ModelError: a text is malformed, or a setting is unknown or out of range.
+        """
+        settings = dict(self.settings)
+        for text in texts:
+            name, value = parse(text, self.machine, settings)
+            settings[name] = value
+        return replace(self, settings=settings, changes=(*self.changes, *texts))
 
     def elements(self, sort: type[Sort]) -> Codes:
         """Return the codes of a sort's elements in this model."""
@@ -142,7 +138,7 @@ class Model:
         """Return the value of a switch, a size or one cell of a table or relation."""
         value = self.settings[name]
         if isinstance(value, Mapping):
-            table = {_key(key): int(entry) for key, entry in value.items()}
+            table = {table_key(key): int(entry) for key, entry in value.items()}
             return table.get(indices, 0)
         if isinstance(value, tuple):
             message = f"{name} is a constant, and {value} is given"
@@ -207,8 +203,12 @@ class Model:
     def cases(self, claim: Property, during: During = ANY_STEP) -> tuple[Case, ...]:
         """Return a property for every choice of its parameters, of a step: ``during`` it."""
         return tuple(
-            Case(claim, binding, self.grounder.ground(claim.condition, names, during))
-            for names, _, binding in self._choices(claim.parameters)
+            Case(
+                claim,
+                ", ".join(f"{b.name}={self.show(b.type, names[b.name])}" for b in claim.parameters),
+                self.grounder.ground(claim.condition, names, during),
+            )
+            for names in self.choices(claim.parameters)
         )
 
     @cached_property
@@ -233,7 +233,7 @@ class Model:
     def abstract(self) -> Model:
         """Return the simpler machine, at this model's sizes.
 
-        Raises
+        Raises:
         ------
             ModelError: this model does not claim to refine one.
         """
@@ -293,17 +293,14 @@ class Model:
             raise ModelError(message)
         return low, high
 
-    def _choices(
-        self,
-        parameters: tuple[Bound, ...],
-    ) -> Iterator[tuple[dict[str, int], Codes, str]]:
-        for codes in product(*(self.elements(bound.sort) for bound in parameters)):
-            names = {bound.name: code for bound, code in zip(parameters, codes, strict=True)}
-            shown = ", ".join(f"{b.name}={self.show(b.type, names[b.name])}" for b in parameters)
-            yield names, codes, shown
+    def choices(self, bounds: tuple[Bound, ...]) -> Iterator[dict[str, int]]:
+        """Yield every choice of elements for bound names: the code of each name."""
+        for codes in product(*(self.elements(bound.sort) for bound in bounds)):
+            yield {bound.name: code for bound, code in zip(bounds, codes, strict=True)}
 
     def _steps(self, action: Action) -> Iterator[Step]:
-        for names, codes, _ in self._choices(action.parameters):
+        for names in self.choices(action.parameters):
+            codes = tuple(names[b.name] for b in action.parameters)
             shown = ", ".join(self.show(b.type, names[b.name]) for b in action.parameters)
             label = f"{action.name}({shown})"
             guards = tuple(
@@ -321,7 +318,7 @@ class Model:
     ) -> tuple[tuple[int, Node], ...]:
         updates: dict[int, Node] = {}
         for effect in action.effects:
-            for inner, _, _ in self._choices(effect.over):
+            for inner in self.choices(effect.over):
                 around = {**names, **inner}
                 codes = tuple(
                     index.value
@@ -336,39 +333,6 @@ class Model:
                 updates[position] = self.grounder.ground(effect.value, around)
         kept = {at: value for at, value in updates.items() if not _same(at, value)}
         return tuple(sorted(kept.items(), key=lambda item: item[0]))
-
-    def _check_sort(self, name: str, sort: type[Sort]) -> None:
-        chosen = self.settings[name]
-        members = list(sort.of or ())
-        if sort.of is None:
-            if not isinstance(chosen, int) or not 1 <= chosen <= MAX_ATOMS:
-                message = f"model {self.name}: {name} = {chosen} is out of range 1..{MAX_ATOMS}"
-                raise ModelError(message)
-        elif not isinstance(chosen, tuple) or not chosen or not set(chosen) <= set(members):
-            message = f"model {self.name}: {name} must name some of "
-            raise ModelError(message + ", ".join(member.name for member in members))
-
-    def _check_constants(self) -> None:
-        for constant in self.machine.constants:
-            value = self.settings[constant.name]
-            entries = value.values() if isinstance(value, Mapping) else (value,)
-            for entry in entries:
-                if not isinstance(entry, int) or not constant.low <= entry <= constant.high:
-                    message = (
-                        f"model {self.name}: {constant.name} = {entry} is out of range "
-                        f"{constant.low}..{constant.high}"
-                    )
-                    raise ModelError(message)
-
-
-def sort_setting(sort: type[Sort]) -> str:
-    """Return the name under which a model sets a sort."""
-    return sort.__name__.lower()
-
-
-def _key(key: Enum | tuple[Enum, ...]) -> Codes:
-    members = key if isinstance(key, tuple) else (key,)
-    return tuple(list(type(member)).index(member) for member in members)
 
 
 def _same(position: int, value: Node) -> bool:

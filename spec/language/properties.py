@@ -55,7 +55,7 @@ class PropertySource:
     def trace(self, variables: type[State]) -> Property:
         """Run the body once on symbols and return what it says.
 
-        Raises
+        Raises:
         ------
             SpecError: the body misuses the language.
         """

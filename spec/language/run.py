@@ -34,7 +34,7 @@ class Run:
     def take(self, action: str, *arguments: str) -> None:
         """Take one step.
 
-        Raises
+        Raises:
         ------
             ModelError: the model has no such action or no such arguments.
             Refused: a guard is false.
@@ -50,7 +50,7 @@ class Run:
     def step(self, action: str, *arguments: str) -> Step:
         """Return the step that is written ``action(arguments)``.
 
-        Raises
+        Raises:
         ------
             ModelError: the model has no such action or no such arguments.
         """
@@ -77,7 +77,7 @@ class Run:
     def after(self, step: Step) -> Codes:
         """Return the state behind a step whose guards are true.
 
-        Raises
+        Raises:
         ------
             OutOfRange: a value would leave its declared range.
         """
@@ -94,7 +94,7 @@ class Run:
     def holds(self, name: str) -> bool:
         """Say whether an invariant holds now, a step property of the last step, a witness here.
 
-        Raises
+        Raises:
         ------
             ModelError: the model has no such property, or it is judged on the whole graph.
         """

@@ -138,7 +138,7 @@ Value = Term | Enum | int
 def lift(value: object, kind: Type) -> Node:
     """Return the tree of ``value`` where a value of type ``kind`` is wanted.
 
-    Raises
+    Raises:
     ------
         SpecError: the value is of another type.
     """

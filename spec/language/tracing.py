@@ -42,7 +42,7 @@ class Effect:
 class Action:
     """A traced action.
 
-    Attributes
+    Attributes:
     ----------
         clause: its id, ``A-n``.
         name: the function's name, a verb.
@@ -77,7 +77,7 @@ class Trace:
     def require(self, conditions: Mapping[str, Term | bool]) -> None:
         """Record named guards.
 
-        Raises
+        Raises:
         ------
             SpecError: behind an assignment, inside ``each``, or with a name used before.
         """
@@ -99,7 +99,7 @@ class Trace:
     def assigned(self, variable: Variable, indices: tuple[Node, ...], value: Node) -> None:
         """Record an effect.
 
-        Raises
+        Raises:
         ------
             SpecError: the cell has been assigned already, or can never hold the value.
         """
@@ -138,7 +138,10 @@ def require(**conditions: Term | bool) -> None:
 
 
 def each(sort: type[S]) -> Iterator[S]:
-    """Assign for every element of ``sort`` at once: ``for g in each(Group): s.free[g] = ...``."""
+    """Assign for every element of a sort at once.
+
+    ``for g in each(Group): s.free[g] = ...`` runs its body once, on a symbol.
+    """
     trace = _current("each()")
     with binding(sort, sort.letter) as element:
         bound = typing.cast("Bound", element.node)
@@ -175,7 +178,7 @@ class ActionSource:
     def trace(self, variables: type[State]) -> Action:
         """Run the body once on symbols and return what it says.
 
-        Raises
+        Raises:
         ------
             SpecError: the body misuses the language.
         """
@@ -217,7 +220,7 @@ def action(
 def docstring(function: Callable[..., object]) -> tuple[str, str]:
     """Return the first sentence of a docstring, which is normative, and the rest.
 
-    Raises
+    Raises:
     ------
         SpecError: there is none.
     """
@@ -233,7 +236,7 @@ def docstring(function: Callable[..., object]) -> tuple[str, str]:
 def parameters(function: Callable[..., object], *, skip: int) -> Iterator[tuple[Sort, ...]]:
     """Bind the parameters of ``function`` behind the first ``skip``, by their annotations.
 
-    Raises
+    Raises:
     ------
         SpecError: a parameter has no sort.
     """

@@ -1,0 +1,48 @@
+"""Output files: whole or not at all, and refused before a search that would be in vain."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from fivestate.spec.language.errors import ModelError
+
+
+def refuse_unwritable(path: Path) -> None:
+    """Check, before the work is done, that ``path`` can be written.
+
+    Raises:
+        ModelError: it cannot.
+    """
+    folder = path.parent
+    if path.is_dir():
+        raise ModelError(f"cannot write {path}: it is a folder")
+    if not folder.is_dir():
+        raise ModelError(f"cannot write {path}: there is no folder {folder}")
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ModelError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write ``text`` beside ``path`` and put it in place at once.
+
+    Raises:
+        ModelError: it cannot be written; nothing is left behind.
+    """
+    handle, name = -1, ""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(name).chmod(0o666 & ~umask)
+        Path(name).replace(path)
+    except OSError as error:
+        if name:
+            Path(name).unlink(missing_ok=True)
+        raise ModelError(f"cannot write {path}: {error.strerror or error}") from None

@@ -1,0 +1,67 @@
+"""The truth of a condition in every state at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fivestate.spec.language.trees import Apply, Cell, Literal, Node
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from fivestate.spec.language.model import Codes
+
+Column = Any
+"""A numpy array with one code a state, or one code for all of them."""
+
+_COLUMNS: dict[str, Callable[..., Column]] = {
+    "not": lambda a: 1 - a,
+    "and": lambda *values: np.logical_and.reduce(np.broadcast_arrays(*values)).astype(np.int64),
+    "or": lambda *values: np.logical_or.reduce(np.broadcast_arrays(*values)).astype(np.int64),
+    "implies": lambda a, b: ((a == 0) | (b != 0)).astype(np.int64),
+    "ite": lambda a, b, c: np.where(a != 0, b, c),
+    "==": lambda a, b: (a == b).astype(np.int64),
+    "!=": lambda a, b: (a != b).astype(np.int64),
+    "<": lambda a, b: (a < b).astype(np.int64),
+    "<=": lambda a, b: (a <= b).astype(np.int64),
+    ">": lambda a, b: (a > b).astype(np.int64),
+    ">=": lambda a, b: (a >= b).astype(np.int64),
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "//": lambda a, b: a // b,
+    "min": np.minimum,
+    "max": np.maximum,
+    "just": lambda a: a + 1,
+}
+
+
+def table(states: Sequence[Codes]) -> NDArray[np.int64]:
+    """Return the states as an array, shape (states, cells)."""
+    return np.array(states, dtype=np.int64).reshape(len(states), -1)
+
+
+def truth(condition: Node, states: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return in which states a ground condition is true, shape (states,)."""
+    return np.broadcast_to(_column(condition, states) != 0, (len(states),))
+
+
+def column(node: Node, states: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the value of a ground tree in each state, shape (states,)."""
+    return np.broadcast_to(_column(node, states), (len(states),))
+
+
+def _column(node: Node, states: NDArray[np.int64]) -> Column:
+    match node:
+        case Literal(value):
+            return np.int64(value)
+        case Cell(position, _, False):
+            return states[:, position]
+        case Apply(operator, arguments):
+            return _COLUMNS[operator](*(_column(argument, states) for argument in arguments))
+        case _:
+            raise ValueError(f"{type(node).__name__} has no column")
