@@ -22,6 +22,7 @@ class Limits:
 
     states: int | None = None
     seconds: float | None = None
+    bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,6 @@ class Finding:
     """Where a property is decided.
 
     Attributes:
-    ----------
         state: the number of the state that decides, or in which the deciding step starts.
         step: the number of the deciding step in ``model.steps``, for step properties and ranges.
         detail: the parameters for which it is decided, ``r=r1, g=WINDOW``.

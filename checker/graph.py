@@ -6,14 +6,44 @@ from typing import TYPE_CHECKING
 
 import networkx as nx
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fivestate.checker.exploration import Edges, Exploration
+    from fivestate.checker.exploration import Edges, Exploration, Integers
 
 NETWORKX_STATES = 300_000
 """Above this a networkx graph takes gigabytes; the compressed rows serve instead."""
+
+
+def matrix(edges: Edges) -> csr_array:
+    """Return the graph as a sparse matrix: an entry for each pair of states with a step."""
+    states = len(edges.offsets) - 1
+    ones = np.ones(len(edges.targets), dtype=np.int8)
+    return csr_array((ones, edges.targets, edges.offsets), shape=(states, states))
+
+
+def components(edges: Edges) -> tuple[int, NDArray[np.int32]]:
+    """Return how many strongly connected components there are, and the one of each state."""
+    count, component = connected_components(matrix(edges), directed=True, connection="strong")
+    return int(count), component
+
+
+def sources(edges: Edges) -> NDArray[np.int32]:
+    """Return the state in which each edge starts, shape (edges,)."""
+    states = np.arange(len(edges.offsets) - 1, dtype=np.int32)
+    return np.repeat(states, np.diff(edges.offsets))
+
+
+def final_components(edges: Edges) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """Return the component of each state, and whether nothing leads out of each component."""
+    count, component = components(edges)
+    before, after = component[sources(edges)], component[edges.targets]
+    final = np.ones(count, dtype=np.bool_)
+    final[before[before != after]] = False
+    return component, final
 
 
 def can_reach(edges: Edges, goal: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -26,20 +56,23 @@ def can_reach(edges: Edges, goal: NDArray[np.bool_]) -> NDArray[np.bool_]:
     Returns:
         Shape (states,).
     """
-    states = len(edges.offsets) - 1
-    sources = np.repeat(np.arange(states), np.diff(edges.offsets))
-    order = np.argsort(edges.targets, kind="stable")
-    into = sources[order]
-    starts = np.searchsorted(edges.targets[order], np.arange(states + 1))
+    into = matrix(edges).tocsc()
     reached = goal.copy()
-    frontier = np.flatnonzero(reached)
+    frontier: Integers = np.flatnonzero(reached)
     while frontier.size:
-        counts = starts[frontier + 1] - starts[frontier]
-        first = np.repeat(starts[frontier] - np.concatenate(([0], counts.cumsum()[:-1])), counts)
-        before = np.unique(into[first + np.arange(counts.sum())])
+        before = np.unique(rows(into.indptr, into.indices, frontier))
         frontier = before[~reached[before]]
         reached[frontier] = True
     return reached
+
+
+def rows(offsets: Integers, entries: Integers, chosen: Integers) -> Integers:
+    """Return the entries of the chosen compressed rows, one row after the other."""
+    counts = offsets[chosen + 1] - offsets[chosen]
+    ends = counts.cumsum()
+    first = np.repeat(offsets[chosen] - (ends - counts), counts)
+    picked: Integers = entries[first + np.arange(int(ends[-1]) if ends.size else 0)]
+    return picked
 
 
 def to_networkx(exploration: Exploration) -> nx.MultiDiGraph[int]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from fivestate.checker.exploration import RANGE, Engine, Exploration, Finding, Limits, Progress
-from fivestate.checker.graph import can_reach
+from fivestate.checker.graph import can_reach, final_components
 from fivestate.checker.refinement import first_unmatched
 from fivestate.checker.story import Story, tell
-from fivestate.checker.truth import table, truth
+from fivestate.checker.truth import Columns, truth
 from fivestate.checker.verdicts import Verdict, worst
 from fivestate.spec.language.model import Model
 from fivestate.spec.language.properties import Kind, Property
@@ -72,17 +72,16 @@ def check(
         edges=needs_edges,
         progress=progress,
     )
+    stuck = _stuck(exploration)
     judgements = [_judge_ranges(exploration)]
-    judgements += [_judge(exploration, claim) for claim in model.claims]
+    judgements += [_judge(exploration, claim, stuck.get(claim.name)) for claim in model.claims]
     if model.refines is not None:
         judgements.append(_judge_refinement(exploration, engine, interrupted))
     return Report(model, exploration, tuple(judgements))
 
 
-def _judge(exploration: Exploration, claim: Property) -> Judgement:
-    finding = exploration.findings.get(claim.name)
-    if claim.kind is Kind.ESCAPE and not exploration.stopped:
-        finding = _first_stuck(exploration, claim)
+def _judge(exploration: Exploration, claim: Property, stuck: Finding | None) -> Judgement:
+    finding = exploration.findings.get(claim.name, stuck)
     if claim.kind is Kind.WITNESS:
         found, otherwise = Verdict.PROVED, Verdict.REFUTED
     else:
@@ -113,27 +112,40 @@ def _judge_refinement(
     claim = exploration.model.refines
     if claim is None:
         raise ValueError("the model claims no refinement")
-    finding = None
-    if not exploration.stopped:
-        finding = first_unmatched(exploration, engine, interrupted)
+    simple = engine(exploration.model.abstract(), Limits(), interrupted, edges=True)
+    finding = None if simple.stopped else first_unmatched(exploration, simple)
     story = None if finding is None else tell(exploration, finding, "")
     if finding is not None:
         verdict = Verdict.REFUTED
     else:
-        verdict = Verdict.UNDETERMINED if exploration.stopped else Verdict.PROVED
+        cut_short = exploration.stopped or simple.stopped
+        verdict = Verdict.UNDETERMINED if cut_short else Verdict.PROVED
     return Judgement(claim.clause, claim.name, Kind.REFINEMENT, claim.sentence, verdict, story)
 
 
-def _first_stuck(exploration: Exploration, claim: Property) -> Finding | None:
-    """Return the nearest state that satisfies ``claim`` and from which no way leads out of it."""
-    edges = exploration.edges
+def _stuck(exploration: Exploration) -> dict[str, Finding]:
+    """Return, for each escape that fails, the nearest state from which no way leads out.
+
+    From any state some final component can be reached, and it is all that can be reached from
+    inside it. So an escape fails just if some final component satisfies it throughout.
+    """
+    model, edges = exploration.model, exploration.edges
+    escapes = [claim for claim in model.claims if claim.kind is Kind.ESCAPE]
+    if exploration.stopped or not escapes:
+        return {}
     if edges is None:
         raise ValueError("an escape is judged on a graph with edges")
-    states = table(exploration.states)
-    nearest: Finding | None = None
-    for case in exploration.model.cases(claim):
-        inside = truth(case.condition, states)
-        stuck = np.flatnonzero(inside & ~can_reach(edges, ~inside))
-        if stuck.size and (nearest is None or stuck[0] < nearest.state):
-            nearest = Finding(int(stuck[0]), None, case.binding)
+    component, final = final_components(edges)
+    columns = Columns(exploration.states)
+    nearest: dict[str, Finding] = {}
+    for claim in escapes:
+        for case in model.cases(claim):
+            inside = truth(case.condition, columns)
+            trapped = final.copy()
+            trapped[component[~inside]] = False
+            if not trapped.any():
+                continue
+            state = int(np.flatnonzero(inside & ~can_reach(edges, ~inside))[0])
+            if claim.name not in nearest or state < nearest[claim.name].state:
+                nearest[claim.name] = Finding(state, None, case.binding)
     return nearest

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fivestate.checker.exploration import Engine, Exploration, Finding, Limits
-from fivestate.checker.truth import column, table
+from fivestate.checker.exploration import Exploration, Finding
+from fivestate.checker.truth import Columns, column
+from fivestate.spec.language.errors import SpecError
 from fivestate.spec.language.trees import Literal, Node
 
 if TYPE_CHECKING:
-    import threading
-
     from numpy.typing import NDArray
 
     from fivestate.spec.language.machine import Refinement
@@ -21,24 +20,23 @@ if TYPE_CHECKING:
 
 def first_unmatched(
     exploration: Exploration,
-    engine: Engine,
-    interrupted: threading.Event,
+    abstract: Exploration,
 ) -> Finding | None:
     """Return the first step that the simpler machine has no answer to, or nothing.
 
-    A search that was cut short is checked as far as it got.
+    A search that was cut short is checked as far as it got; that of the simpler machine,
+    ``abstract``, has to be complete.
 
     Raises:
         ValueError: the exploration kept no edges, or its model claims no refinement.
     """
     model, edges = exploration.model, exploration.edges
-    if edges is None or model.refines is None:
+    if edges is None or model.refines is None or abstract.stopped:
         raise ValueError("a refinement is judged on a graph with edges")
-    simple = model.abstract()
-    images = _images(model, simple, model.refines, table(exploration.states))
+    simple = abstract.model
+    images = _images(model, simple, model.refines, Columns(exploration.states))
     if tuple(int(code) for code in images[0]) != simple.initial:
         return Finding(0, None, "the first states differ")
-    abstract = engine(simple, Limits(), interrupted, edges=True)
     allowed = _pairs(abstract)
     numbers = {state: number for number, state in enumerate(abstract.states)}
     unknown = len(numbers)
@@ -78,12 +76,16 @@ def _images(
     model: Model,
     simple: Model,
     refinement: Refinement,
-    states: NDArray[np.int64],
+    columns: Columns,
 ) -> NDArray[np.int64]:
     """Return what each state is in the simpler machine, shape (states, its cells)."""
-    images = np.zeros((len(states), len(simple.cells)), dtype=np.int64)
-    for position, node in _mapped(model, simple, refinement).items():
-        images[:, position] = column(node, states)
+    images = np.zeros((columns.states, len(simple.cells)), dtype=np.int64)
+    mapped = _mapped(model, simple, refinement)
+    for position, cell in enumerate(simple.cells):
+        if position not in mapped:
+            raise SpecError(f"{refinement.name} does not say what {cell.name} is")
+    for position, node in mapped.items():
+        images[:, position] = column(node, columns)
     return images
 
 

@@ -40,28 +40,42 @@ _COLUMNS: dict[str, Callable[..., Column]] = {
 }
 
 
-def table(states: Sequence[Codes]) -> NDArray[np.int64]:
-    """Return the states as an array, shape (states, cells)."""
-    return np.array(states, dtype=np.int64).reshape(len(states), -1)
+class Columns:
+    """The states of an exploration by cell: ``columns[position]`` has one code a state."""
+
+    def __init__(self, states: Sequence[Codes]) -> None:
+        self.states = len(states)
+        self._states = states
+        self._table: NDArray[np.int64] | None = None
+
+    def __getitem__(self, position: int) -> NDArray[np.int64]:
+        unpack = getattr(self._states, "column", None)  # packed states give a column at once
+        if unpack is not None:
+            column: NDArray[np.int64] = unpack(position)
+            return column
+        if self._table is None:
+            self._table = np.array(self._states, dtype=np.int64).reshape(self.states, -1)
+        return self._table[:, position]
 
 
-def truth(condition: Node, states: NDArray[np.int64]) -> NDArray[np.bool_]:
+def truth(condition: Node, columns: Columns) -> NDArray[np.bool_]:
     """Return in which states a ground condition is true, shape (states,)."""
-    return np.broadcast_to(_column(condition, states) != 0, (len(states),))
+    held: NDArray[np.bool_] = column(condition, columns) != 0
+    return held
 
 
-def column(node: Node, states: NDArray[np.int64]) -> NDArray[np.int64]:
+def column(node: Node, columns: Columns) -> NDArray[np.int64]:
     """Return the value of a ground tree in each state, shape (states,)."""
-    return np.broadcast_to(_column(node, states), (len(states),))
+    return np.broadcast_to(_column(node, columns), (columns.states,))
 
 
-def _column(node: Node, states: NDArray[np.int64]) -> Column:
+def _column(node: Node, columns: Columns) -> Column:
     match node:
         case Literal(value):
             return np.int64(value)
         case Cell(position, _, False):
-            return states[:, position]
+            return columns[position]
         case Apply(operator, arguments):
-            return _COLUMNS[operator](*(_column(argument, states) for argument in arguments))
+            return _COLUMNS[operator](*(_column(argument, columns) for argument in arguments))
         case _:
             raise ValueError(f"{type(node).__name__} has no column")

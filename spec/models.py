@@ -20,18 +20,49 @@ FEEDS: dict[tuple[Enum, Enum], bool] = {
 """What is made from what: entries first, the window by replay, the tail from both."""
 
 
-def one_prefix(*groups: Enum, **switches: bool) -> dict[str, Setting]:
-    """Return the settings of one prefix, two requests and these groups, with room for both."""
+FOUR: tuple[Enum, ...] = (COMPRESSED, TAIL, WINDOW, INDEXER)
+"""The groups that live on the device."""
+
+ENTRIES: dict[Enum, bool] = {COMPRESSED: True}
+ENTRIES_AND_WINDOW: dict[Enum, bool] = {COMPRESSED: True, WINDOW: True}
+
+OFF: dict[str, Setting] = {
+    "hash_only": False,
+    "aborts": False,
+    "stores": False,
+    "disk": False,
+    "storable": ENTRIES,
+    "budget": 1,
+    "misfits": False,
+    "layouts": False,
+    "weights": False,
+    "crashes": False,
+    "graphs": False,
+    "forks": False,
+    "reindexes": False,
+    "prefetches": False,
+}
+"""Every feature switched off: a model names the ones it explores together."""
+
+
+def cache(
+    prefixes: int,
+    groups: tuple[Enum, ...],
+    requests: int = 2,
+    **features: Setting,
+) -> dict[str, Setting]:
+    """Return the settings of a cache with room for two requests, and these features."""
     return {
-        "prefix": 1,
-        "request": 2,
+        **OFF,
+        "prefix": prefixes,
         "group": groups,
+        "request": requests,
         "cap": dict.fromkeys(groups, 3),
         "private": dict.fromkeys(groups, 1),
+        "reserve": dict.fromkeys(groups, 0),
+        "slots": 2,
         "feeds": {pair: True for pair in FEEDS if set(pair) <= set(groups)},
-        "hash_only": False,
-        "aborts": True,
-        **switches,
+        **features,
     }
 
 
@@ -61,7 +92,7 @@ HOMOGENEOUS = Model(
     "homogeneous",
     "One group, one tier, one layout, key dropped with its block: a hash hit may be used.",
     ALLOCATOR,
-    one_prefix(COMPRESSED, hash_only=True),
+    cache(1, (COMPRESSED,), hash_only=True, aborts=True),
     refines=ONE_GROUP_IS_SCHEME_A,
 )
 
@@ -69,21 +100,151 @@ HYBRID = Model(
     "hybrid",
     "Compressed KV and a window, every cell looked at before a hit is used.",
     ALLOCATOR,
-    one_prefix(COMPRESSED, WINDOW),
+    cache(1, (COMPRESSED, WINDOW), aborts=True),
 )
 
-FIVE_STATES = Model(
+ALL_GROUPS = Model(
     "all-groups",
     "All four groups that live on the device, every cell looked at.",
     ALLOCATOR,
-    one_prefix(COMPRESSED, TAIL, WINDOW, INDEXER),
+    cache(1, FOUR, aborts=True),
+)
+
+ACROSS = Model(
+    "across",
+    "Rules across groups: what is made from what, stored, loaded back and out of step.",
+    ALLOCATOR,
+    cache(1, FOUR, aborts=True, stores=True, storable=ENTRIES_AND_WINDOW),
+)
+
+ACROSS_TIGHT = Model(
+    "across-tight",
+    "The same in a pool where the window has room for one request only.",
+    ALLOCATOR,
+    cache(
+        1,
+        FOUR,
+        aborts=True,
+        stores=True,
+        storable=ENTRIES_AND_WINDOW,
+        misfits=True,
+        cap={**dict.fromkeys(FOUR, 3), WINDOW: 2},
+    ),
+)
+
+SHARING = Model(
+    "sharing",
+    "Two prefixes and two requests contend for frames and for bandwidth.",
+    ALLOCATOR,
+    cache(2, (COMPRESSED, WINDOW), aborts=True, stores=True, misfits=True, crashes=True),
+)
+
+TIERS = Model(
+    "tiers",
+    "Host memory and a disk behind it: demotion, and eviction under a load.",
+    ALLOCATOR,
+    cache(
+        1,
+        (COMPRESSED, WINDOW),
+        aborts=True,
+        stores=True,
+        storable=ENTRIES_AND_WINDOW,
+        disk=True,
+        misfits=True,
+        crashes=True,
+    ),
+)
+
+CHANGE = Model(
+    "change",
+    "Weights and kernels change, and the process crashes, with an index to keep in step.",
+    ALLOCATOR,
+    cache(
+        1,
+        (COMPRESSED, WINDOW, INDEXER),
+        aborts=True,
+        stores=True,
+        storable=ENTRIES_AND_WINDOW,
+        layouts=True,
+        weights=True,
+        crashes=True,
+        misfits=True,
+    ),
+)
+
+GRAPH = Model(
+    "graph",
+    "Captured graphs, while kernels change and the process crashes.",
+    ALLOCATOR,
+    cache(
+        1,
+        (COMPRESSED, WINDOW),
+        aborts=True,
+        stores=True,
+        graphs=True,
+        layouts=True,
+        crashes=True,
+    ),
+)
+
+FORK = Model(
+    "fork",
+    "A running request is forked, and each writes into a tail of its own.",
+    ALLOCATOR,
+    cache(1, (COMPRESSED, TAIL, WINDOW), aborts=True, stores=True, forks=True),
+)
+
+INDEX = Model(
+    "index",
+    "An index is made anew in place while requests want to reuse it.",
+    ALLOCATOR,
+    cache(1, (COMPRESSED, INDEXER), aborts=True, stores=True, reindexes=True),
+)
+
+PREFETCH = Model(
+    "prefetch",
+    "Prefixes are recovered before anybody asks, beside requests that wait.",
+    ALLOCATOR,
+    cache(
+        2,
+        (COMPRESSED,),
+        aborts=True,
+        stores=True,
+        prefetches=True,
+        reserve={COMPRESSED: 2},
+    ),
+)
+
+ONE_SLOT = Model(
+    "one-slot",
+    "Only one request may be in use at a time.",
+    ALLOCATOR,
+    cache(1, (COMPRESSED, WINDOW), aborts=True, stores=True, slots=1),
+)
+
+DEEP = Model(
+    "deep",
+    "Two prefixes, two groups, two requests, and every feature that these can show.",
+    ALLOCATOR,
+    cache(
+        2,
+        (COMPRESSED, WINDOW),
+        aborts=True,
+        stores=True,
+        storable=ENTRIES_AND_WINDOW,
+        misfits=True,
+        layouts=True,
+        weights=True,
+        crashes=True,
+        graphs=True,
+    ),
 )
 
 HASH_ONLY = Model(
     "hash-only",
     "The hybrid geometry, and a hash hit used as if it were homogeneous.",
     ALLOCATOR,
-    one_prefix(COMPRESSED, WINDOW, hash_only=True, aborts=False),
+    cache(1, (COMPRESSED, WINDOW), hash_only=True),
     start=(
         ("arrive", "r0", "p0"),
         ("admit", "r0", "p0"),
@@ -98,10 +259,16 @@ HASH_ONLY = Model(
     start_says="p0 is published, and r0, which computed it, still runs",
 )
 
-HOLDS = (*SEQUENCES, SCHEME_A_MODEL, HOMOGENEOUS, HYBRID, FIVE_STATES)
+SLICES = (*(ACROSS, ACROSS_TIGHT, SHARING, TIERS, CHANGE, GRAPH, FORK, INDEX, PREFETCH, ONE_SLOT),)
+"""The allocator in pieces: together they explore every feature with what it interacts with."""
+
+HOLDS = (*SEQUENCES, SCHEME_A_MODEL, HOMOGENEOUS, HYBRID, ALL_GROUPS, *SLICES)
 """The models that must be PROVED: what ``fivestate check`` runs."""
+
+LARGE = (DEEP,)
+"""Models that must be PROVED and take a minute: run by name."""
 
 FAILS = (HASH_ONLY,)
 """Models that show what goes wrong: run by name."""
 
-MODELS = {model.name: model for model in (*HOLDS, *FAILS)}
+MODELS = {model.name: model for model in (*HOLDS, *LARGE, *FAILS)}

@@ -48,11 +48,16 @@ def visible(entry: int, query: int, ratio: int) -> bool: ...
 @overload
 def visible(entry: Term, query: Term, ratio: Term) -> Term: ...
 def visible(entry: Term | int, query: Term | int, ratio: Term | int) -> Term | bool:
-    """An entry is visible to a query iff its last token is not behind the query.
+    """An entry is visible to a query iff its last token is not after the query.
 
     The query's own group is not: it would let the token see its future (B22).
     """
     return (entry + 1) * ratio - 1 <= query
+
+
+def visible_entries(query: Number, ratio: Number) -> Number:
+    """How many entries are visible to a query: those whose last token is not after it."""
+    return (query + 1) // ratio
 
 
 def round_down(position: Number, step: Number) -> Number:

@@ -6,7 +6,8 @@ One block a prefix, one place it can be. Here, and only here, a hash hit may sim
 from __future__ import annotations
 
 from fivestate.spec.allocator import ALLOCATOR
-from fivestate.spec.allocator.state import Allocator, Group, Prefix, Request, holds
+from fivestate.spec.allocator.derived import holds
+from fivestate.spec.allocator.state import Allocator, Group, Prefix, Request
 from fivestate.spec.language import (
     BOOL,
     NOTHING,

@@ -180,7 +180,7 @@ def resume(s: Sequence) -> None:
     """Go on from the snapshot, as another sequence with the same prefix does (接着算).
 
     Every form is asked, each in its own way; this is the all-groups check (H-3) of one prefix.
-    A tail or window that is empty here starts here, not where its donor's had got to.
+    A tail that is empty here starts here, not where its donor's had got to (D-10).
     Source: seed 000 §3, §5(3).
     """
     require(
@@ -196,7 +196,6 @@ def resume(s: Sequence) -> None:
     s.folded = entries(s.snapshot, RATIO)
     s.indexed = entries(s.snapshot, RATIO)
     s.tail = min_(s.tail, s.snapshot)
-    s.window = min_(s.window, s.snapshot)
     for i in each(Entry):
         s.right[i] = ite(i < entries(s.snapshot, RATIO), s.right[i], True)
 

@@ -39,31 +39,84 @@ class Device(Enum):
     WRITING = 2
     """A kernel is writing it."""
 
-    READY = 3
-    """Complete."""
+    LOADING = 3
+    """A transfer is bringing it back: read, verified, moved, its metadata rebuilt."""
+
+    READY = 4
+    """Complete; whether it fits is another matter."""
+
+
+class Fit(Enum):
+    """What keeps a complete cell from being read as it is; the later value takes precedence."""
+
+    OK = 0
+    """Nothing."""
+
+    MISALIGNED = 1
+    """Its bytes lie where the kernel does not look for them (H-4)."""
+
+    OLD_LAYOUT = 2
+    """Older kernels wrote it (H-2)."""
+
+    OUT_OF_STEP = 3
+    """An index whose entries have been replaced; a repack must not make it look right."""
+
+
+class Copy(Enum):
+    """What a tier off the device holds of a cell."""
+
+    NONE = 0
+    """Nothing."""
+
+    STORING = 1
+    """A transfer is bringing it there; whether it arrives is open."""
+
+    STORED = 2
+    """A copy that was complete when it was stored."""
+
+    OLD = 3
+    """A copy that older kernels wrote."""
+
+
+class Bytes(Enum):
+    """A ghost: what a kernel that read these bytes now would see."""
+
+    WRONG = 0
+    """Not the prefix."""
+
+    FIXABLE = 1
+    """The prefix, in a place or layout that the kernel does not expect."""
+
+    RIGHT = 2
+    """The prefix."""
 
 
 class Phase(Enum):
     """What a request is doing; the verdict on its prefix is part of it."""
 
     IDLE = 0
+    """Nothing."""
+
     MISS = 1
-    """Waiting; nothing can be resumed from."""
+    """Waits; nothing can be resumed from."""
 
     PARTIAL = 2
-    """Waiting; the prefix can be used after something has been recovered."""
+    """Waits; the prefix can be used after something has been recovered."""
 
     HIT = 3
-    """Waiting; the prefix can be used as it stands."""
+    """Waits; the prefix can be used as it stands."""
 
     RECOVERING = 4
-    """Admitted; the missing cells of its prefix are being made."""
+    """Admitted; the missing cells of its prefix are being made or loaded."""
 
     LEASED = 5
     """Holds the prefix; has not read it yet."""
 
     RUNNING = 6
-    """Reads the prefix."""
+    """Reads the prefix, kernel by kernel."""
 
-    DRAINING = 7
+    REPLAYING = 7
+    """Reads the prefix through a captured graph."""
+
+    DRAINING = 8
     """Aborted while a step was in flight: kernels may still read."""

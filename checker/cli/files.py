@@ -18,6 +18,8 @@ def refuse_unwritable(path: Path) -> None:
     folder = path.parent
     if path.is_dir():
         raise ModelError(f"cannot write {path}: it is a folder")
+    if _is_device(path):
+        return
     if not folder.is_dir():
         raise ModelError(f"cannot write {path}: there is no folder {folder}")
     try:
@@ -28,13 +30,17 @@ def refuse_unwritable(path: Path) -> None:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write ``text`` beside ``path`` and put it in place at once.
+    """Write ``text`` beside ``path`` and put it in place at once; into a device, directly.
 
     Raises:
         ModelError: it cannot be written; nothing is left behind.
     """
     handle, name = -1, ""
     try:
+        if _is_device(path):
+            path.write_text(text, encoding="utf-8")
+            return
+        path = path.resolve()  # behind a link is what is meant
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
@@ -46,3 +52,8 @@ def write_whole(path: Path, text: str) -> None:
         if name:
             Path(name).unlink(missing_ok=True)
         raise ModelError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def _is_device(path: Path) -> bool:
+    """Say whether ``path`` is there and is no file, such as ``/dev/stdout``."""
+    return path.exists() and not path.is_file() and not path.is_dir()

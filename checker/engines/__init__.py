@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fivestate.checker.engines import python
+from fivestate.checker.engines import native, python
 from fivestate.spec.language.errors import ModelError, did_you_mean
 
 if TYPE_CHECKING:
@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from fivestate.spec.language.model import Model
 
 AUTO = "auto"
-ENGINES: dict[str, Engine] = {python.NAME: python.explore}
+ENGINES: dict[str, Engine] = {python.NAME: python.explore, native.NAME: native.explore}
+
+SMALL_STEPS = 30
+"""Up to so many steps a model is searched in less time than native code takes to load."""
 
 
 def select(name: str, model: Model) -> Engine:
@@ -21,8 +24,9 @@ def select(name: str, model: Model) -> Engine:
     Raises:
         ModelError: no engine is called so.
     """
-    del model  # there is one engine to choose from
-    chosen = python.NAME if name == AUTO else name
+    small = len(model.steps) <= SMALL_STEPS
+    automatic = python.NAME if small else native.NAME
+    chosen = automatic if name == AUTO else name
     if chosen not in ENGINES:
         known = did_you_mean(name, [AUTO, *ENGINES])
         raise ModelError(f"no engine {name!r}; {known}")

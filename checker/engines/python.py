@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from array import array
 from typing import TYPE_CHECKING
@@ -51,6 +52,7 @@ def explore(
     offsets, targets, labels = array("q", [0]), array("q"), array("i")
     firings = [0] * len(model.steps)
     levels: list[int] = []
+    most = sys.maxsize if limits.states is None else limits.states
     watch.state(0, model.initial)
     out: list[tuple[int, Codes]] = []
     bad: list[int] = []
@@ -59,7 +61,7 @@ def explore(
         if explored == level_end:
             levels.append(len(states) - explored)
             level_end = len(states)
-        if explored % PULSE_STATES == 0:
+        if explored % PULSE_STATES == 0 or len(states) >= most:
             stopped = _reason(limits, interrupted, len(states), started)
             if stopped:
                 break

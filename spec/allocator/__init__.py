@@ -9,8 +9,22 @@ from fivestate.spec.allocator.aborts import (
     abort_waiting,
     drained,
 )
-from fivestate.spec.allocator.cells import evict, land, made, make, publish, reclaim
-from fivestate.spec.allocator.properties import PROPERTIES
+from fivestate.spec.allocator.cells import (
+    evict,
+    land,
+    made,
+    make,
+    make_room,
+    publish,
+    reclaim,
+    reindex,
+    repack,
+)
+from fivestate.spec.allocator.changes import change_kernels, change_weights, crash
+from fivestate.spec.allocator.forks import append, copy_on_write, fork
+from fivestate.spec.allocator.graphs import capture, invalidate, replay, scrub
+from fivestate.spec.allocator.invariants import INVARIANTS, LIVENESS
+from fivestate.spec.allocator.prefetch import abort_prefetch, prefetch, prefetched
 from fivestate.spec.allocator.requests import (
     admit,
     arrive,
@@ -22,12 +36,38 @@ from fivestate.spec.allocator.requests import (
     slide,
 )
 from fivestate.spec.allocator.state import Allocator, Group
+from fivestate.spec.allocator.tiers import (
+    demote_bad,
+    demote_begin,
+    demote_good,
+    drop,
+    erase,
+    fetch,
+    fetch_bad,
+    load_bad,
+    load_begin,
+    load_good,
+    load_misaligned,
+    store_bad,
+    store_begin,
+    store_good,
+)
+from fivestate.spec.allocator.witnesses import WITNESSES
 from fivestate.spec.language import Machine
 
 NEXT = (
     *(arrive, reclassify, admit, lease, resume, run, slide, finish),
-    *(make, made, publish, evict, land, reclaim),
     *(abort_waiting, abort_recovery, abort_leased, abort_step, drained),
+    *(fork, copy_on_write, append),
+    *(make, made, publish, repack, reindex, evict, make_room, land, reclaim),
+    *(load_begin, load_good, load_misaligned, load_bad),
+    *(store_begin, store_good, store_bad, drop),
+    *(demote_begin, demote_good, demote_bad, fetch, fetch_bad, erase),
+    *(prefetch, prefetched, abort_prefetch),
+    *(capture, scrub, replay, invalidate),
+    *(change_weights, change_kernels, crash),
 )
+
+PROPERTIES = (*INVARIANTS, *LIVENESS, *WITNESSES)
 
 ALLOCATOR = Machine("allocator", Allocator, NEXT, PROPERTIES, routes=Group)

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from fivestate.spec.allocator.state import (
-    PRIVATE,
-    Allocator,
-    Group,
-    Prefix,
-    Request,
+from fivestate.spec.allocator.derived import (
+    demand,
+    first,
     missing,
+    slot_free,
     usable,
     verdict,
     waiting,
 )
-from fivestate.spec.language import EVERY, NOTHING, action, each, forall, ite, require
+from fivestate.spec.allocator.effects import claim_private, leave, stop_waiting
+from fivestate.spec.allocator.state import PRIVATE, Allocator, Group, Prefix, Request
+from fivestate.spec.language import EVERY, action, each, forall, ite, require
 from fivestate.spec.vocabulary import WINDOW, Device, Phase
 
 
 @action("A-11", state=EVERY)
 def arrive(s: Allocator, r: Request, p: Prefix) -> None:
-    """A request arrives and is told what its prefix is worth now.
+    """A request arrives, is told what its prefix is worth now, and queues.
 
     Source: seed 000 §4.
     """
@@ -27,6 +27,8 @@ def arrive(s: Allocator, r: Request, p: Prefix) -> None:
     s.want[r] = p
     s.phase[r] = verdict(s, p)
     s.fresh[r] = True
+    for q in each(Request):
+        s.ahead[q, r] = waiting(s, q)
 
 
 @action("A-12", state=EVERY)
@@ -42,22 +44,25 @@ def reclassify(s: Allocator, r: Request, p: Prefix) -> None:
 
 @action("A-13", state=EVERY)
 def admit(s: Allocator, r: Request, p: Prefix) -> None:
-    """Admit a waiting request to recovery and claim every frame it will need, at once (准入).
+    """Admit the first waiter to recovery and claim every frame it will need, at once (准入).
 
     Check and claim are one step, for all groups together: two requests that each hold a part
-    would wait for each other for ever. It looks at the cells itself, so it needs no verdict.
+    would wait for each other for ever. It looks at the cells itself, so it needs no verdict;
+    first come, first served, or a stream of small requests starves a large one.
     Source: seed 003 §5.1; seed 000 §6(1). Decision: D-3.
     """
     require(
         waiting=waiting(s, r),
         mine=s.want[r] == p,
-        room=forall(Group, lambda g: s.free[g] >= missing(s, p, g) + PRIVATE[g]),
+        first=first(s, r),
+        slot=slot_free(s),
+        room=forall(Group, lambda g: s.free[g] >= demand(s, p, g)),
     )
     s.phase[r] = Phase.RECOVERING
-    s.fresh[r] = False
+    stop_waiting(s, r)
     for g in each(Group):
-        s.free[g] = s.free[g] - missing(s, p, g) - PRIVATE[g]
-        s.device[p, g] = ite(s.device[p, g] == Device.ABSENT, Device.RESERVED, s.device[p, g])
+        s.free[g] = s.free[g] - demand(s, p, g)
+        s.device[p, g] = ite(missing(s, p, g) == 1, Device.RESERVED, s.device[p, g])
 
 
 @action("A-14", state=EVERY)
@@ -70,17 +75,17 @@ def lease(s: Allocator, r: Request, p: Prefix) -> None:
         hit=s.phase[r] == Phase.HIT,
         mine=s.want[r] == p,
         fresh=s.fresh[r],
+        slot=slot_free(s),
         room=forall(Group, lambda g: s.free[g] >= PRIVATE[g]),
     )
     s.phase[r] = Phase.LEASED
-    s.fresh[r] = False
-    for g in each(Group):
-        s.free[g] = s.free[g] - PRIVATE[g]
+    stop_waiting(s, r)
+    claim_private(s)
 
 
 @action("A-15", state=EVERY)
 def resume(s: Allocator, r: Request, p: Prefix) -> None:
-    """Take a recovered prefix: every group is there, and the prefix is known (恢复完成).
+    """Take a recovered prefix: every group is there and fits, and the prefix is known (恢复完成).
 
     Source: seed 000 §5(3).
     """
@@ -113,14 +118,5 @@ def slide(s: Allocator, r: Request) -> None:
 @action("A-18", state=EVERY)
 def finish(s: Allocator, r: Request) -> None:
     """The request ends and gives back its lease and its private frames."""
-    require(running=s.phase[r] == Phase.RUNNING)
+    require(running=s.phase[r].is_in(Phase.RUNNING, Phase.REPLAYING))
     leave(s, r)
-
-
-def leave(s: Allocator, r: Request) -> None:
-    """Make the request idle and give back its private frames (shared by all ways out)."""
-    s.phase[r] = Phase.IDLE
-    s.want[r] = NOTHING
-    s.slid[r] = False
-    for g in each(Group):
-        s.free[g] = s.free[g] + PRIVATE[g]

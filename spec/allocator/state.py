@@ -1,7 +1,7 @@
-"""The allocator's variables, the constants a model fixes, and what is derived from them.
+"""The allocator's variables and the constants that a model fixes.
 
-There are no counters for time: whether something is *still the one I saw* is a boolean that is
-set when it is seen and cleared by whatever changes it (D-7).
+There are no counters for time: whether something is *still the one I saw* is a boolean, set
+when it is seen and cleared by whatever changes it (D-7).
 """
 
 from __future__ import annotations
@@ -11,19 +11,16 @@ from fivestate.spec.language import (
     NOTHING,
     Array,
     Relation,
+    Scalar,
+    Size,
     Sort,
     State,
     Switch,
     Table,
-    Term,
-    count,
-    exists,
-    forall,
-    ite,
     maybe,
     within,
 )
-from fivestate.spec.vocabulary import COMPRESSED, WINDOW, CacheState, Device, Phase
+from fivestate.spec.vocabulary import Bytes, CacheState, Copy, Device, Fit, Phase
 
 
 class Prefix(Sort, letter="p"):
@@ -39,81 +36,95 @@ class Request(Sort, letter="r"):
 
 
 CAP = Table("cap", "frames in a group's pool", Group, low=1, high=8)
-PRIVATE = Table("private", "frames of a group that a running request has to itself", Group, high=4)
+PRIVATE = Table("private", "frames of a group that a request in use has to itself", Group, high=4)
+SLOTS = Size("slots", "requests that may be in use at once", 1, 8)
 FEEDS = Relation("feeds", "h is read when g is made: feeds[h, g]", Group, Group)
 HASH_ONLY = Switch("hash_only", "a hash hit counts as a hit; no cell is looked at")
+
 ABORTS = Switch("aborts", "requests may be aborted in any phase")
+STORES = Switch("stores", "there is a tier off the device")
+DISK = Switch("disk", "that tier is host memory, and there is a disk behind it")
+STORABLE = Relation("storable", "cells of the group may be stored", Group)
+BUDGET = Size("budget", "loads that may be under way at once", 1, 8)
+MISFITS = Switch("misfits", "loads may end misaligned")
+LAYOUTS = Switch("layouts", "kernels may change")
+WEIGHTS = Switch("weights", "weights may change")
+CRASHES = Switch("crashes", "the process may crash and restart")
+GRAPHS = Switch("graphs", "steps may be captured into graphs")
+FORKS = Switch("forks", "a running request may be forked")
+REINDEXES = Switch("reindexes", "an index may be rebuilt in place")
+PREFETCHES = Switch("prefetches", "a prefix may be recovered before anybody asks for it")
+RESERVE = Table("reserve", "frames that prefetching leaves to requests", Group, high=8)
 
 
 class Allocator(State):
-    """What an allocator knows, and two ghosts it does not."""
+    """What an allocator knows, and the ghosts that say whether it knows enough."""
 
     known = Array("the prefix is in the hash index", Prefix, of=BOOL, initial=False)
     device = Array("the device copy", Prefix, Group, of=Device, initial=Device.ABSENT)
-    right = Array("a kernel would read right bytes (ghost)", Prefix, Group, of=BOOL, initial=False)
+    fit = Array(
+        *("what keeps it from being read as it is", Prefix, Group),
+        of=Fit,
+        initial=Fit.OK,
+        given=STORES | LAYOUTS,
+    )
+    copy = Array(
+        *("the copy off the device", Prefix, Group),
+        of=Copy,
+        initial=Copy.NONE,
+        given=STORES,
+    )
+    disk = Array(
+        *("the copy on disk, behind host memory", Prefix, Group),
+        of=Copy,
+        initial=Copy.NONE,
+        given=DISK,
+    )
+    prefetching = Array(
+        *("somebody recovers it for nobody", Prefix),
+        of=BOOL,
+        initial=False,
+        given=PREFETCHES,
+    )
+    graph = Array(
+        *("a captured graph reads its cells", Prefix), of=BOOL, initial=False, given=GRAPHS
+    )
+    dirty = Scalar("something was written to the null block", of=BOOL, initial=False, given=GRAPHS)
+
     free = Array("frames nobody has", Group, of=within(0, CAP), initial=CAP)
     doomed = Array("frames withheld: a transfer may fly", Group, of=within(0, CAP), initial=0)
-    late = Array("transfers still flying (ghost)", Group, of=within(0, CAP), initial=0)
+
     phase = Array("what the request is doing", Request, of=Phase, initial=Phase.IDLE)
     want = Array("its prefix", Request, of=maybe(Prefix), initial=NOTHING)
     fresh = Array("its verdict still stands", Request, of=BOOL, initial=False)
+    ahead = Array("q has waited longer than r", Request, Request, of=BOOL, initial=False)
     slid = Array("its window has moved past the prefix", Request, of=BOOL, initial=False)
-
-
-def usable(s: Allocator, p: Prefix, g: Group | CacheState) -> Term:
-    """A cell is usable when it is complete on the device."""
-    return s.device[p, g] == Device.READY
-
-
-def verdict(s: Allocator, p: Prefix) -> Term:
-    """Say what a request that looks at ``p`` now is told: MISS, PARTIAL or HIT (命中判定)."""
-    every = forall(Group, lambda g: usable(s, p, g))
-    hit = s.known[p] & (HASH_ONLY | every)
-    partial = s.known[p] & usable(s, p, COMPRESSED)
-    return ite(hit, Phase.HIT, ite(partial, Phase.PARTIAL, Phase.MISS))
-
-
-def waiting(s: Allocator, r: Request) -> Term:
-    """A request waits from its arrival until it is admitted or leases."""
-    return s.phase[r].is_in(Phase.MISS, Phase.PARTIAL, Phase.HIT)
-
-
-def admitted(s: Allocator, r: Request) -> Term:
-    """A request has its private frames from admission or lease until it ends."""
-    return s.phase[r].is_in(Phase.RECOVERING, Phase.LEASED, Phase.RUNNING, Phase.DRAINING)
-
-
-def reads(s: Allocator, r: Request, p: Prefix, g: Group) -> Term:
-    """Kernels of the request may be reading this cell now."""
-    running = s.phase[r].is_in(Phase.RUNNING, Phase.DRAINING)
-    return running & (s.want[r] == p) & ~(s.slid[r] & (g == WINDOW))
-
-
-def holds(s: Allocator, r: Request, p: Prefix, g: Group) -> Term:
-    """The request's lease pins this cell: nobody may take or change it."""
-    leased = (s.phase[r] == Phase.LEASED) & (s.want[r] == p)
-    return leased | reads(s, r, p, g)
-
-
-def recovering(s: Allocator, p: Prefix) -> Term:
-    """Some request recovers this prefix; the work belongs to the prefix, not to the request."""
-    return exists(Request, lambda r: (s.phase[r] == Phase.RECOVERING) & (s.want[r] == p))
-
-
-def last_interest(s: Allocator, r: Request, p: Prefix) -> Term:
-    """No other request recovers this prefix."""
-    return forall(
-        Request,
-        lambda q: (q == r) | (s.phase[q] != Phase.RECOVERING) | (s.want[q] != p),
+    copied = Array(*("it has a tail of its own", Request), of=BOOL, initial=False, given=FORKS)
+    grown = Array(
+        *("it has written behind the prefix", Request), of=BOOL, initial=False, given=FORKS
     )
 
-
-def missing(s: Allocator, p: Prefix, g: Group) -> Term:
-    """How many frames the prefix still lacks in this group: none or one."""
-    return ite(s.device[p, g] == Device.ABSENT, 1, 0)
-
-
-def occupied(s: Allocator, g: Group) -> Term:
-    """How many frames of the group's pool somebody has: cells, doubt and private frames."""
-    cells = count(Prefix, lambda p: s.device[p, g] != Device.ABSENT)
-    return cells + s.doomed[g] + PRIVATE[g] * count(Request, lambda r: admitted(s, r))
+    bytes = Array(
+        *("what a kernel would see in the cell (ghost)", Prefix, Group),
+        of=Bytes,
+        initial=Bytes.WRONG,
+    )
+    stored = Array(
+        *("what the copy would give (ghost)", Prefix, Group),
+        of=Bytes,
+        initial=Bytes.WRONG,
+        given=STORES,
+    )
+    archived = Array(
+        *("what the copy on disk would give (ghost)", Prefix, Group),
+        of=Bytes,
+        initial=Bytes.WRONG,
+        given=DISK,
+    )
+    same = Array(
+        *("the graph's addresses are still its cells' (ghost)", Prefix),
+        of=BOOL,
+        initial=False,
+        given=GRAPHS,
+    )
+    late = Array("transfers still flying (ghost)", Group, of=within(0, CAP), initial=0)

@@ -16,10 +16,20 @@ from fivestate.spec.language.declare import (
 from fivestate.spec.language.errors import ModelError, Refused, SpecError
 from fivestate.spec.language.machine import Machine, Refinement
 from fivestate.spec.language.model import Model
-from fivestate.spec.language.properties import Kind, escape, invariant, step, took, witness
+from fivestate.spec.language.properties import Kind, changes, escape, invariant, step, took, witness
 from fivestate.spec.language.run import OutOfRange, Run
 from fivestate.spec.language.sorts import Sort
-from fivestate.spec.language.terms import Term, count, exists, forall, implies, ite, max_, min_
+from fivestate.spec.language.terms import (
+    Term,
+    count,
+    exists,
+    forall,
+    implies,
+    ite,
+    max_,
+    min_,
+    total,
+)
 from fivestate.spec.language.tracing import EVERY, action, each, require
 
 __all__ = [
@@ -45,6 +55,7 @@ __all__ = [
     "Table",
     "Term",
     "action",
+    "changes",
     "count",
     "each",
     "escape",
@@ -59,6 +70,7 @@ __all__ = [
     "require",
     "step",
     "took",
+    "total",
     "within",
     "witness",
 ]

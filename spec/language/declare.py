@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import ClassVar, Protocol, Self, overload
+from typing import ClassVar, NoReturn, Protocol, Self, overload
 
 from fivestate.spec.language.errors import SpecError, did_you_mean
 from fivestate.spec.language.sorts import Sort
-from fivestate.spec.language.terms import NOTHING, Term, Value, describe_type, lift
+from fivestate.spec.language.terms import NOTHING, Term, Value, lift
 from fivestate.spec.language.trees import (
     Boolean,
     Bound,
@@ -58,7 +58,17 @@ class Size(Term):
         self.name, self.says = name, says
 
 
-class Table:
+class Indexed:
+    """What is a value only once it is indexed: to compare it as it stands is a mistake."""
+
+    def _forgotten(self, *_: object) -> NoReturn:
+        raise SpecError("a cell is meant, and its index is missing: write name[...]")
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __invert__ = __bool__ = _forgotten
+    __hash__ = object.__hash__
+
+
+class Table(Indexed):
     """Whole numbers from ``low`` to ``high`` that a model fixes for each element of sorts."""
 
     def __init__(self, name: str, says: str, *over: type[Sort], low: int = 0, high: int) -> None:
@@ -69,7 +79,7 @@ class Table:
         return Term(Constant(self.name, indices, Integer(), self.low, self.high))
 
 
-class Relation:
+class Relation(Indexed):
     """Truth values that a model, or nature, fixes for each element of sorts."""
 
     def __init__(self, name: str, says: str, *over: type[Sort]) -> None:
@@ -81,7 +91,10 @@ class Relation:
 
 
 class Variable:
-    """A variable: what it means, the sorts that index it, its domain and its first value."""
+    """A variable: what it means, the sorts that index it, its domain and its first value.
+
+    A model has it only where ``given`` is true of its constants; elsewhere it is its first value.
+    """
 
     name: str
 
@@ -91,8 +104,10 @@ class Variable:
         *over: type[Sort],
         of: Domain,
         initial: Value | Table,
+        given: Term | bool = True,
     ) -> None:
         self.says, self.over, self.of, self.initial = says, over, of, initial
+        self.given = lift(given, Boolean())
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -154,8 +169,15 @@ class State:
 class Scalar(Variable):
     """A variable with one cell."""
 
-    def __init__(self, says: str, *, of: Domain, initial: Value) -> None:
-        super().__init__(says, of=of, initial=initial)
+    def __init__(
+        self,
+        says: str,
+        *,
+        of: Domain,
+        initial: Value,
+        given: Term | bool = True,
+    ) -> None:
+        super().__init__(says, of=of, initial=initial, given=given)
 
     @overload
     def __get__(self, instance: None, owner: type[State]) -> Self: ...
@@ -179,11 +201,12 @@ class Array(Variable):
         *over: type[Sort],
         of: Domain,
         initial: Value | Table,
+        given: Term | bool = True,
     ) -> None:
         if len(over) not in (1, 2):
             message = f"an array is indexed by one sort or two, not {len(over)}"
             raise SpecError(message)
-        super().__init__(says, *over, of=of, initial=initial)
+        super().__init__(says, *over, of=of, initial=initial, given=given)
 
     @overload
     def __get__(self, instance: None, owner: type[State]) -> Self: ...
@@ -197,7 +220,7 @@ class Array(Variable):
         raise SpecError(message)
 
 
-class Cells:
+class Cells(Indexed):
     """The cells of one variable in one state."""
 
     def __init__(self, state: State, variable: Variable) -> None:
@@ -257,9 +280,12 @@ def _lift_index(name: str, sort: type[Sort], index: Index) -> Node:
     kind = sort.element_type()
     try:
         node = lift(index, kind)
-    except SpecError:
-        message = f"{name}[...] wants {describe_type(kind)}, and {index!r} is given"
+    except SpecError as error:
+        message = f"{name}[...]: {error}"
         raise SpecError(message) from None
+    if isinstance(node, Bound) and node.sort is not sort:
+        message = f"{name}[...] wants an element of {sort.__name__}, not of {node.sort.__name__}"
+        raise SpecError(message)
     if not isinstance(node, Bound | Literal):
         message = (
             f"{name}[...] is indexed by a computed value: take it as a parameter and require it"

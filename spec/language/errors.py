@@ -18,7 +18,6 @@ class Refused(Exception):  # noqa: N818 -- a refusal is an answer of the machine
     """An action is refused because a guard is false; the state is unchanged.
 
     Attributes:
-    ----------
         clause: the action's clause id, such as ``A-12``.
         action: the action with its arguments, such as ``lease(r1, p0)``.
         guard: the name of the first guard that is false.

@@ -54,16 +54,16 @@ class Grounder:
     Args:
         elements: gives the codes of a sort's elements.
         constant: gives the value of a constant at some codes.
-        position: gives the position of a variable's cell at some codes.
+        cell: gives a variable's cell at some codes, or a literal where the model lacks it.
     """
 
     def __init__(
         self,
         elements: Callable[[type[Sort]], tuple[int, ...]],
         constant: Callable[[str, tuple[int, ...]], int],
-        position: Callable[[str, tuple[int, ...]], int],
+        cell: Callable[[str, tuple[int, ...]], Cell | Literal],
     ) -> None:
-        self.elements, self.constant, self.position = elements, constant, position
+        self.elements, self.constant, self.cell = elements, constant, cell
 
     def ground(self, node: Node, names: Mapping[str, int], during: During = ANY_STEP) -> Node:
         """Return the tree over cells.
@@ -80,9 +80,11 @@ class Grounder:
                 return Literal(names[name], kind)
             case Constant(name, indices, kind, _, _):
                 return Literal(self.constant(name, self._codes(indices, names)), kind)
-            case Read(variable, indices, kind, after):
-                position = self.position(variable, self._codes(indices, names))
-                return Cell(position, kind, after and during.may_write(position))
+            case Read(variable, indices, _, after):
+                cell = self.cell(variable, self._codes(indices, names))
+                if after and isinstance(cell, Cell) and during.may_write(cell.position):
+                    return Cell(cell.position, cell.type, after=True)
+                return cell
             case Took(actions):
                 return TRUE if during.action in actions else FALSE
             case Quantified(quantifier, bound, body):
@@ -109,6 +111,8 @@ class Grounder:
         if quantifier == "count":
             ones = (fold("ite", (part, _number(1), _number(0)), Integer()) for part in parts)
             return fold("+", tuple(ones), Integer())
+        if quantifier == "total":
+            return fold("+", tuple(parts), Integer())
         return _connect("and" if quantifier == "forall" else "or", parts)
 
     def _apply(
@@ -166,7 +170,7 @@ def fold(operator: str, arguments: tuple[Node, ...], kind: Type) -> Node:
             return then
         case "ite", (condition, Literal(1, Boolean()), Literal(0)):
             return condition
-        case "+", _ if len(arguments) > 2 or _number(0) in arguments:
+        case "+", _ if len(arguments) != 2 or _number(0) in arguments:
             return _sum(arguments)
         case _:
             return Apply(operator, arguments, kind)

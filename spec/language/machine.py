@@ -9,7 +9,7 @@ from functools import cached_property
 
 from fivestate.spec.language.declare import State
 from fivestate.spec.language.errors import SpecError
-from fivestate.spec.language.properties import Property, PropertySource
+from fivestate.spec.language.properties import Kind, Property, PropertySource
 from fivestate.spec.language.sorts import Sort
 from fivestate.spec.language.tracing import (
     EVERY,
@@ -19,7 +19,16 @@ from fivestate.spec.language.tracing import (
     docstring,
     tracing,
 )
-from fivestate.spec.language.trees import Bound, Constant, Literal, Node, Quantified, Read, walk
+from fivestate.spec.language.trees import (
+    Bound,
+    Constant,
+    Literal,
+    Node,
+    Quantified,
+    Read,
+    Took,
+    walk,
+)
 
 
 @dataclass(frozen=True)
@@ -27,7 +36,6 @@ class Machine:
     """A state machine, traced once.
 
     Attributes:
-    ----------
         name: what traces and tables call it.
         state: its variables.
         next: its actions; the order decides which of two equally short stories is told.
@@ -38,7 +46,7 @@ class Machine:
 
     name: str
     state: type[State]
-    next: tuple[ActionSource, ...]
+    next: tuple[ActionSource | Action, ...]
     properties: tuple[PropertySource, ...]
     routes: type[Sort] | None = None
 
@@ -47,6 +55,7 @@ class Machine:
         _refuse_twice("action", [source.name for source in self.next])
         _refuse_twice("property", [source.name for source in self.properties])
         self._refuse_unused()
+        self._refuse_took()
         if self.routes is not None:
             for traced in self.actions:
                 for effect in traced.effects:
@@ -55,7 +64,10 @@ class Machine:
     @cached_property
     def actions(self) -> tuple[Action, ...]:
         """The traced actions, in the order of ``next``."""
-        return tuple(source.trace(self.state) for source in self.next)
+        return tuple(
+            source if isinstance(source, Action) else source.trace(self.state)
+            for source in self.next
+        )
 
     @cached_property
     def claims(self) -> tuple[Property, ...]:
@@ -81,7 +93,7 @@ class Machine:
             trees += [bound for bound in (sort.low, sort.high) if bound is not None]
         for variable in self.state.variables.values():
             indices = [sort.named(sort.letter) for sort in variable.over]
-            trees.append(variable.initial_at(*indices))
+            trees += [variable.initial_at(*indices), variable.given]
             if variable.range is not None:
                 trees += [variable.range.low, variable.range.high]
         nodes = (node for tree in trees for node in walk(tree))
@@ -110,6 +122,18 @@ class Machine:
                 message = f"{self.name}: variable {name!r} never changes: make it a constant"
                 raise SpecError(message)
 
+    def _refuse_took(self) -> None:
+        names = {source.name for source in self.next}
+        for claim in self.claims:
+            for node in walk(claim.condition):
+                if isinstance(node, Took) and claim.kind is not Kind.STEP:
+                    message = f"{claim.name} is no step property: only that may ask took()"
+                    raise SpecError(message)
+                if isinstance(node, Took) and not node.actions <= names:
+                    unknown = ", ".join(sorted(node.actions - names))
+                    message = f"{claim.name} asks took({unknown}), which is not in NEXT: add it"
+                    raise SpecError(message)
+
     def _refuse_misrouted(self, routes: type[Sort], traced: Action, effect: Effect) -> None:
         over = self.state.variables[effect.variable].over
         for sort, index in zip(over, effect.indices, strict=True):
@@ -117,9 +141,10 @@ class Machine:
                 continue
             match index:
                 case Literal(value):
-                    routed = list(routes.of or ())[value] == traced.state
-                case Bound(name):
-                    routed = name == traced.state
+                    member = list(routes.of or ())[value]
+                    routed = member == traced.state or member in traced.marks
+                case Bound(name):  # what each() covers is known in a model, and checked there
+                    routed = name == traced.state or index in effect.over
                 case _:
                     routed = False
             if not routed:

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 
+from fivestate.spec.language.declare import Variable
 from fivestate.spec.language.errors import ModelError, SpecError
 from fivestate.spec.language.ground import ANY_STEP, During, Grounder, evaluate
 from fivestate.spec.language.machine import Machine, Refinement
 from fivestate.spec.language.properties import Property
 from fivestate.spec.language.settings import Setting, check, parse, sort_setting, table_key
 from fivestate.spec.language.sorts import Sort
-from fivestate.spec.language.tracing import Action
+from fivestate.spec.language.tracing import EVERY, Action
 from fivestate.spec.language.trees import (
     FALSE,
     Atom,
@@ -78,7 +79,6 @@ class Model:
     """A machine of a fixed size.
 
     Attributes:
-    ----------
         name: what the command line calls it.
         says: one sentence: what it shows.
         machine: the machine.
@@ -156,16 +156,20 @@ class Model:
         return {(cell.variable, cell.indices): at for at, cell in enumerate(self.cells)}
 
     @cached_property
+    def variables(self) -> dict[str, Variable]:
+        """The machine's variables that this model has."""
+        declared = self.machine.state.variables
+        return {name: v for name, v in declared.items() if self._fixed(v.given)}
+
+    @cached_property
     def first(self) -> Codes:
         """The machine's first state, before the run to ``start``."""
-        values: list[int] = []
-        for cell in self.cells:
-            variable = self.machine.state.variables[cell.variable]
-            bounds = [sort.named(f"#{at}") for at, sort in enumerate(variable.over)]
-            names = {bound.name: code for bound, code in zip(bounds, cell.indices, strict=True)}
-            node = self.grounder.ground(variable.initial_at(*bounds), names)
-            values.append(evaluate(node, ()))
-        return tuple(values)
+        values = tuple(self._first_value(c.variable, c.indices).value for c in self.cells)
+        for cell, value in zip(self.cells, values, strict=True):
+            if not cell.low <= value <= cell.high:
+                message = f"{cell.name} starts at {value}, outside {cell.low}..{cell.high}"
+                raise SpecError(f"model {self.name}: {message}")
+        return values
 
     @cached_property
     def initial(self) -> Codes:
@@ -214,7 +218,7 @@ class Model:
     @cached_property
     def grounder(self) -> Grounder:
         """What turns trees over sorts into trees over this model's cells."""
-        return Grounder(self.elements, self.constant, self._position)
+        return Grounder(self.elements, self.constant, self._cell)
 
     def show(self, kind: Type, code: int) -> str:
         """Return how a value is printed and written: ``True``, ``READY``, ``p0``, ``NOTHING``."""
@@ -234,7 +238,6 @@ class Model:
         """Return the simpler machine, at this model's sizes.
 
         Raises:
-        ------
             ModelError: this model does not claim to refine one.
         """
         if self.refines is None:
@@ -248,27 +251,35 @@ class Model:
     def _fixed(self, node: Node) -> int:
         return evaluate(self.grounder.ground(node, {}), ())
 
-    def _position(self, variable: str, indices: Codes) -> int:
+    def _cell(self, variable: str, indices: Codes) -> Cell | Literal:
+        if variable not in self.variables:
+            return self._first_value(variable, indices)
         position = self.positions.get((variable, indices))
         if position is None:
-            sorts = self.machine.state.variables[variable].over
-            shown = ", ".join(
-                self.show(sort.element_type(), code)
-                for sort, code in zip(sorts, indices, strict=True)
+            raise SpecError(
+                f"model {self.name} has no {self._label(variable, indices)}: "
+                "ask exists() whether the element is there",
             )
-            message = f"model {self.name} has no {variable}[{shown}]: guard it with exists()"
-            raise SpecError(message)
-        return position
+        return Cell(position, self.variables[variable].type)
+
+    def _first_value(self, name: str, indices: Codes) -> Literal:
+        variable = self.machine.state.variables[name]
+        bounds = [sort.named(f"#{at}") for at, sort in enumerate(variable.over)]
+        names = {bound.name: code for bound, code in zip(bounds, indices, strict=True)}
+        node = self.grounder.ground(variable.initial_at(*bounds), names)
+        return Literal(evaluate(node, ()), variable.type)
+
+    def _label(self, name: str, indices: Codes) -> str:
+        sorts = self.machine.state.variables[name].over
+        pairs = zip(sorts, indices, strict=True)
+        shown = ", ".join(self.show(sort.element_type(), code) for sort, code in pairs)
+        return f"{name}[{shown}]" if shown else name
 
     def _cells(self) -> Iterator[CellInfo]:
-        for name, variable in self.machine.state.variables.items():
+        for name, variable in self.variables.items():
             for codes in product(*(self.elements(sort) for sort in variable.over)):
-                shown = [
-                    self.show(sort.element_type(), code)
-                    for sort, code in zip(variable.over, codes, strict=True)
-                ]
-                label = f"{name}[{', '.join(shown)}]" if shown else name
                 low, high = self._bounds(name, codes)
+                label = self._label(name, codes)
                 yield CellInfo(label, name, codes, variable.type, low, high)
 
     def _bounds(self, name: str, codes: Codes) -> tuple[int, int]:
@@ -320,19 +331,59 @@ class Model:
         for effect in action.effects:
             for inner in self.choices(effect.over):
                 around = {**names, **inner}
-                codes = tuple(
-                    index.value
-                    for index in (self.grounder.ground(i, around) for i in effect.indices)
-                    if isinstance(index, Literal)
-                )
-                position = self._position(effect.variable, codes)
-                if position in updates:
-                    cell = self.cells[position].name
-                    message = f"{label} assigns {cell} twice: effects are simultaneous"
-                    raise SpecError(message)
-                updates[position] = self.grounder.ground(effect.value, around)
+                indices = (self.grounder.ground(index, around) for index in effect.indices)
+                codes = tuple(index.value for index in indices if isinstance(index, Literal))
+                cell = self._cell(effect.variable, codes)
+                value = self.grounder.ground(effect.value, around)
+                if isinstance(cell, Literal):
+                    self._refuse_change(label, effect.variable, codes, cell, value)
+                elif cell.position in updates:
+                    shown = self.cells[cell.position].name
+                    raise SpecError(f"{label} assigns {shown} twice: effects are simultaneous")
+                else:
+                    updates[cell.position] = value
         kept = {at: value for at, value in updates.items() if not _same(at, value)}
+        self._refuse_misrouted(action, names, label, kept)
         return tuple(sorted(kept.items(), key=lambda item: item[0]))
+
+    def _refuse_change(
+        self,
+        label: str,
+        variable: str,
+        codes: Codes,
+        was: Literal,
+        value: Node,
+    ) -> None:
+        """Refuse to change a variable that this model lacks."""
+        if value != was:
+            shown = self._label(variable, codes)
+            raise SpecError(
+                f"{label} changes {shown}, which model {self.name} does not have: "
+                "the action needs given= as the variable does",
+            )
+
+    def _refuse_misrouted(
+        self,
+        action: Action,
+        names: dict[str, int],
+        label: str,
+        written: Mapping[int, Node],
+    ) -> None:
+        """Refuse an action that changes cells of a state it neither declares nor marks (I-2)."""
+        routes = self.machine.routes
+        if routes is None or routes.of is None or action.state == EVERY:
+            return
+        members = list(routes.of)
+        declared = members[names[action.state]] if isinstance(action.state, str) else action.state
+        for position in written:
+            cell = self.cells[position]
+            over = self.variables[cell.variable].over
+            for sort, code in zip(over, cell.indices, strict=True):
+                if sort is routes and members[code] not in (declared, *action.marks):
+                    raise SpecError(
+                        f"{label} is declared for {declared.name} and changes {cell.name}: "
+                        "declare that state, mark it, or declare EVERY",
+                    )
 
 
 def _same(position: int, value: Node) -> bool:

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fivestate.spec.language.declare import State
+from fivestate.spec.language.declare import Cells, State, Variable
 from fivestate.spec.language.errors import SpecError
-from fivestate.spec.language.terms import Term, lift
+from fivestate.spec.language.sorts import Sort
+from fivestate.spec.language.terms import Term, exists, lift
 from fivestate.spec.language.tracing import ActionSource, docstring, parameters
 from fivestate.spec.language.trees import Boolean, Bound, Node, Took
 
@@ -56,7 +57,6 @@ class PropertySource:
         """Run the body once on symbols and return what it says.
 
         Raises:
-        ------
             SpecError: the body misuses the language.
         """
         sentence, reasons = docstring(self.function)
@@ -64,7 +64,13 @@ class PropertySource:
         if self.kind is Kind.STEP:
             states.append(variables(after=True))
         with parameters(self.function, skip=len(states)) as elements:
-            condition = lift(self.function(*states, *elements), Boolean())
+            condition: object = self.function(*states, *elements)
+        if not isinstance(condition, Term):
+            message = (
+                f"{self.name} is {condition!r} whatever the state is: return a condition on it, "
+                "and compare with == (not 'is')"
+            )
+            raise SpecError(message)
         bounds = tuple(element.node for element in elements)
         return Property(
             self.clause,
@@ -74,7 +80,7 @@ class PropertySource:
             reasons,
             tuple(bound for bound in bounds if isinstance(bound, Bound)),
             lift(self.given, Boolean()),
-            condition,
+            lift(condition, Boolean()),
         )
 
 
@@ -122,6 +128,25 @@ def escape(
     return _decorator(clause, Kind.ESCAPE, given)
 
 
+def changes(before: State, after: State) -> Term:
+    """Say, in a step property, that the step changes the value of some cell."""
+    differences = [_differs(before, after, variable) for variable in before.variables.values()]
+    different = differences[0]
+    for other in differences[1:]:
+        different = different | other
+    return different
+
+
+def _differs(before: State, after: State, variable: Variable) -> Term:
+    def differ(*indices: Sort) -> Term:
+        if len(indices) < len(variable.over):
+            return exists(variable.over[len(indices)], lambda i: differ(*indices, i))
+        nodes = tuple(index.node for index in indices)
+        return Cells(before, variable).read(nodes) != Cells(after, variable).read(nodes)
+
+    return differ()
+
+
 def took(*actions: ActionSource) -> Term:
     """Say, in a step property, that the step is one of ``actions``."""
     if not actions:
@@ -129,4 +154,4 @@ def took(*actions: ActionSource) -> Term:
     return Term(Took(frozenset(action.name for action in actions)))
 
 
-__all__ = ["Kind", "Property", "escape", "invariant", "step", "took", "witness"]
+__all__ = ["Kind", "Property", "changes", "escape", "invariant", "step", "took", "witness"]

@@ -35,7 +35,6 @@ class Run:
         """Take one step.
 
         Raises:
-        ------
             ModelError: the model has no such action or no such arguments.
             Refused: a guard is false.
             OutOfRange: the action would put a value outside its range.
@@ -51,7 +50,6 @@ class Run:
         """Return the step that is written ``action(arguments)``.
 
         Raises:
-        ------
             ModelError: the model has no such action or no such arguments.
         """
         label = f"{action}({', '.join(arguments)})"
@@ -59,7 +57,9 @@ class Run:
         if step is None:
             message = f"model {self.model.name} has no {label}; "
             near = [known for name, known in self._steps if name == action]
-            raise ModelError(message + did_you_mean(label, near or [n for n, _ in self._steps]))
+            if not near:
+                raise ModelError(message + did_you_mean(action, {name for name, _ in self._steps}))
+            raise ModelError(message + did_you_mean(label, near))
         return step
 
     def refusal(self, step: Step) -> Refused | None:
@@ -78,7 +78,6 @@ class Run:
         """Return the state behind a step whose guards are true.
 
         Raises:
-        ------
             OutOfRange: a value would leave its declared range.
         """
         state = list(self.state)
@@ -94,8 +93,9 @@ class Run:
     def holds(self, name: str) -> bool:
         """Say whether an invariant holds now, a step property of the last step, a witness here.
 
+        Before the first step every step property holds.
+
         Raises:
-        ------
             ModelError: the model has no such property, or it is judged on the whole graph.
         """
         claims = {claim.name: claim for claim in self.model.claims}
@@ -103,6 +103,8 @@ class Run:
         if claim is None or claim.kind is Kind.ESCAPE:
             message = f"model {self.model.name} cannot judge {name!r} on one run; "
             raise ModelError(message + did_you_mean(name, claims))
+        if claim.kind is Kind.STEP and not self._took:
+            return True
         cases = self.model.cases(claim, During(self._took))
         truths = (
             evaluate(case.condition, self._before_of(claim.kind), self.state) for case in cases

@@ -18,6 +18,8 @@ Setting = bool | int | tuple[Enum, ...] | Mapping[Enum, int] | Mapping[tuple[Enu
 
 MAX_ATOMS = 8
 """More atoms of one sort than this is a slip of the finger, not a model that can be searched."""
+MAX_DIGITS = 18
+"""No number that a model fixes is longer."""
 
 
 def sort_setting(sort: type[Sort]) -> str:
@@ -64,6 +66,8 @@ def parse(text: str, machine: Machine, settings: Mapping[str, Setting]) -> tuple
     if name not in settings:
         raise ModelError(f"no setting {name!r}; {did_you_mean(name, settings)}")
     old = settings[name]
+    if len(path) > isinstance(old, Mapping):
+        raise ModelError(f"{left.strip()!r} is no setting: write {name}=value")
     if isinstance(old, tuple):
         return name, tuple(_member(part, _enum(name, machine)) for part in right.split(","))
     value = _number(text, right.strip(), truth=isinstance(old, bool))
@@ -93,7 +97,7 @@ def _check_sort(where: str, sort: type[Sort], chosen: Setting) -> None:
 
 def _check_constant(where: str, constant: Constant, settings: Mapping[str, Setting]) -> None:
     value = settings[constant.name]
-    if not isinstance(value, Mapping):
+    if not isinstance(value, Mapping) or not constant.indices:
         _check_bounds(where, constant, value)
         return
     for key, entry in value.items():
@@ -134,7 +138,7 @@ def _number(text: str, value: str, *, truth: bool) -> int:
     words = {"true": True, "false": False}
     if truth and value.lower() in words:
         return words[value.lower()]
-    if truth or not value.isascii() or not value.isdigit():
+    if truth or not value.isascii() or not value.isdigit() or len(value) > MAX_DIGITS:
         wanted = "true or false" if truth else "a whole number"
         raise ModelError(f"{text!r}: {wanted} is wanted")
     return int(value)

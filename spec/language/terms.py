@@ -117,8 +117,9 @@ class Term:
 
     def __bool__(self) -> NoReturn:
         raise SpecError(
-            "a traced value has no truth value yet: write & | ~ for and/or/not, ite() for "
-            "if/else, implies() for 'if ... then must', and put (a == b) & (c == d) in parentheses",
+            "a traced value has no truth value yet: write & | ~ for and/or/not, "
+            "(a <= b) & (b <= c) for a <= b <= c, ite() or implies() for if, is_in() for in, "
+            "max_() and min_() for max and min",
         )
 
     def __iter__(self) -> NoReturn:
@@ -139,7 +140,6 @@ def lift(value: object, kind: Type) -> Node:
     """Return the tree of ``value`` where a value of type ``kind`` is wanted.
 
     Raises:
-    ------
         SpecError: the value is of another type.
     """
     if isinstance(value, Term):
@@ -232,6 +232,11 @@ def count(sort: type[S], body: Callable[[S], Term]) -> Term:
     return _quantified("count", sort, body)
 
 
+def total(sort: type[S], body: Callable[[S], Term]) -> Term:
+    """Return the sum of ``body`` over all elements of ``sort``."""
+    return _quantified("total", sort, body)
+
+
 @contextmanager
 def binding(sort: type[S], name: str) -> Iterator[S]:
     """Bind a fresh element of ``sort`` while a body is built; the name stays unique."""
@@ -249,19 +254,22 @@ def binding(sort: type[S], name: str) -> Iterator[S]:
 def _quantified(quantifier: str, sort: type[S], body: Callable[[S], Term]) -> Term:
     name = next(iter(inspect.signature(body).parameters), sort.letter)
     with binding(sort, name) as element:
-        inner = lift(body(element), Boolean())
+        summed = quantifier == "total"
+        inner = lift(body(element), Integer() if summed else Boolean())
     bound = element.node
-    kind: Type = Integer() if quantifier == "count" else Boolean()
+    kind: Type = Integer() if quantifier in ("count", "total") else Boolean()
     return Term(Quantified(quantifier, bound, inner, kind))  # type: ignore[arg-type]  # a Bound
 
 
 def _common_type(one: object, other: object) -> Type:
-    for value in (one, other):
-        if isinstance(value, Term):
-            kind = value.node.type
-            if isinstance(kind, Atom) and (one is NOTHING or other is NOTHING):
-                return Maybe(kind.sort)
+    kinds = [value.node.type for value in (one, other) if isinstance(value, Term)]
+    for kind in kinds:
+        if isinstance(kind, Maybe):
             return kind
+    for kind in kinds:
+        if isinstance(kind, Atom) and (one is NOTHING or other is NOTHING):
+            return Maybe(kind.sort)
+        return kind
     for value in (one, other):
         if isinstance(value, bool):
             return Boolean()
@@ -287,7 +295,11 @@ def _arithmetic(operator: str, one: object, other: object) -> Term:
 
 
 def _connect(operator: str, one: object, other: object) -> Term:
-    return Term(_flat(operator, (lift(one, Boolean()), lift(other, Boolean()))))
+    try:
+        sides = lift(one, Boolean()), lift(other, Boolean())
+    except SpecError as error:
+        raise SpecError(f"{error}: put comparisons in parentheses, (a == b) & (c == d)") from None
+    return Term(_flat(operator, sides))
 
 
 def _flat(operator: str, nodes: tuple[Node, ...]) -> Node:

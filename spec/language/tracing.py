@@ -43,7 +43,6 @@ class Action:
     """A traced action.
 
     Attributes:
-    ----------
         clause: its id, ``A-n``.
         name: the function's name, a verb.
         sentence: the normative text, the first sentence of the docstring.
@@ -51,6 +50,7 @@ class Action:
         parameters: what it ranges over, by name.
         state: the member of the state enum it is for, the name of the parameter that says so,
             or ``EVERY``.
+        marks: other states whose cells it may mark, as loading entries makes an index stale.
         given: the model has this action only where this is true of its constants.
     """
 
@@ -60,6 +60,7 @@ class Action:
     reasons: str
     parameters: tuple[Bound, ...]
     state: Enum | str
+    marks: tuple[Enum, ...]
     given: Node
     guards: tuple[Guard, ...]
     effects: tuple[Effect, ...]
@@ -78,7 +79,6 @@ class Trace:
         """Record named guards.
 
         Raises:
-        ------
             SpecError: behind an assignment, inside ``each``, or with a name used before.
         """
         for name, condition in conditions.items():
@@ -90,6 +90,12 @@ class Trace:
             if any(guard.name == name for guard in self.guards):
                 message = f"{self.action}: two guards are called {name!r}: give each its own name"
                 raise SpecError(message)
+            if not isinstance(condition, Term):
+                message = (
+                    f"{self.action}: guard {name!r} is {condition!r} whatever the state is: drop "
+                    "it, or compare with == (not 'is') and an index"
+                )
+                raise SpecError(message)
             try:
                 self.guards.append(Guard(name, lift(condition, Boolean())))
             except SpecError as error:
@@ -100,7 +106,6 @@ class Trace:
         """Record an effect.
 
         Raises:
-        ------
             SpecError: the cell has been assigned already, or can never hold the value.
         """
         shown = f"{self.action}: {variable.name}"
@@ -168,6 +173,7 @@ class ActionSource:
     clause: str
     function: Callable[..., None]
     state: Enum | str
+    marks: tuple[Enum, ...]
     given: Term | bool
 
     @property
@@ -179,7 +185,6 @@ class ActionSource:
         """Run the body once on symbols and return what it says.
 
         Raises:
-        ------
             SpecError: the body misuses the language.
         """
         name = self.name
@@ -201,6 +206,7 @@ class ActionSource:
             reasons,
             bounds,
             self.state,
+            self.marks,
             lift(self.given, Boolean()),
             tuple(trace.guards),
             tuple(trace.effects),
@@ -211,17 +217,24 @@ def action(
     clause: str,
     *,
     state: Enum | str,
+    marks: tuple[Enum, ...] = (),
     given: Term | bool = True,
 ) -> Callable[[Callable[..., None]], ActionSource]:
-    """Make the function below an action; ``state`` declares which cache state it is for."""
-    return lambda function: ActionSource(clause, function, state, given)
+    """Make the function below an action.
+
+    Args:
+        clause: its id, ``A-n``.
+        state: which cache state it is for: a member, the parameter that says so, or ``EVERY``.
+        marks: other states whose cells it may mark.
+        given: a condition on constants without which a model does not have the action.
+    """
+    return lambda function: ActionSource(clause, function, state, marks, given)
 
 
 def docstring(function: Callable[..., object]) -> tuple[str, str]:
     """Return the first sentence of a docstring, which is normative, and the rest.
 
     Raises:
-    ------
         SpecError: there is none.
     """
     text = inspect.cleandoc(function.__doc__ or "")
@@ -237,7 +250,6 @@ def parameters(function: Callable[..., object], *, skip: int) -> Iterator[tuple[
     """Bind the parameters of ``function`` behind the first ``skip``, by their annotations.
 
     Raises:
-    ------
         SpecError: a parameter has no sort.
     """
     hints = typing.get_type_hints(function)

@@ -108,7 +108,7 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Quantified:
-    """``forall``, ``exists`` (truth values) or ``count`` (a number) over one sort."""
+    """``forall``, ``exists`` (truth values), ``count`` or ``total`` (numbers) over one sort."""
 
     quantifier: str
     bound: Bound
