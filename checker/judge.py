@@ -9,6 +9,8 @@ import numpy as np
 
 from fivestate.checker.exploration import RANGE, Engine, Exploration, Finding, Limits, Progress
 from fivestate.checker.graph import can_reach, final_components
+from fivestate.checker.lasso import Rounds
+from fivestate.checker.liveness import FairGraph
 from fivestate.checker.refinement import first_unmatched
 from fivestate.checker.story import Story, tell
 from fivestate.checker.truth import Columns, truth
@@ -51,14 +53,16 @@ class Report:
         return tuple(j for j in self.judgements if j.verdict is Verdict.REFUTED)
 
 
-def check(
+def check(  # noqa: PLR0913 -- what to search, how far, and whom to tell
     model: Model,
     engine: Engine,
     limits: Limits | None = None,
     interrupted: threading.Event | None = None,
     progress: Progress | None = None,
+    *,
+    liveness: bool = False,
 ) -> Report:
-    """Search ``model`` and judge every property it has.
+    """Search ``model`` and judge every property it has; ``liveness`` also under its promises.
 
     Raises:
         SpecError: the model reads or writes what it does not have.
@@ -75,6 +79,8 @@ def check(
     stuck = _stuck(exploration)
     judgements = [_judge_ranges(exploration)]
     judgements += [_judge(exploration, claim, stuck.get(claim.name)) for claim in model.claims]
+    if liveness:
+        judgements += _judge_liveness(exploration)
     if model.refines is not None:
         judgements.append(_judge_refinement(exploration, engine, interrupted))
     return Report(model, exploration, tuple(judgements))
@@ -121,6 +127,26 @@ def _judge_refinement(
         cut_short = exploration.stopped or simple.stopped
         verdict = Verdict.UNDETERMINED if cut_short else Verdict.PROVED
     return Judgement(claim.clause, claim.name, Kind.REFINEMENT, claim.sentence, verdict, story)
+
+
+def _judge_liveness(exploration: Exploration) -> list[Judgement]:
+    """Judge each escape as a promise: not only can the state be left, it is."""
+    escapes = [claim for claim in exploration.model.claims if claim.kind is Kind.ESCAPE]
+    graph = None if exploration.stopped or not escapes else FairGraph(exploration)
+    judgements: list[Judgement] = []
+    for claim in escapes:
+        verdict, story = Verdict.UNDETERMINED, None
+        if graph is not None:
+            trap = graph.trap(claim)
+            verdict = Verdict.PROVED if trap is None else Verdict.REFUTED
+            if trap is not None:
+                there = Finding(int(trap.states[0]), None, trap.detail)
+                story = tell(exploration, there, "run.enabled()", Rounds(graph, trap).round())
+        sentence = claim.sentence
+        judgements.append(
+            Judgement(claim.clause, claim.name, Kind.LIVENESS, sentence, verdict, story),
+        )
+    return judgements
 
 
 def _stuck(exploration: Exploration) -> dict[str, Finding]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from fivestate.spec.language.run import OutOfRange, Run
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fivestate.checker.exploration import Exploration, Finding
     from fivestate.spec.language.model import Codes, Model, Step
 
@@ -39,12 +41,14 @@ class Story:
         detail: the parameters for which the property is decided, ``r=r1, g=WINDOW``.
         ends: what the last step would do, where that is what is wrong; else empty.
         replay: Python that walks the same run and shows the same end.
+        round: steps that lead from the end back to it, for ever.
     """
 
     lines: tuple[Line, ...]
     detail: str
     ends: str
     replay: str
+    round: tuple[Line, ...] = ()
 
     @property
     def length(self) -> int:
@@ -52,7 +56,12 @@ class Story:
         return len(self.lines)
 
 
-def tell(exploration: Exploration, finding: Finding, check: str) -> Story:
+def tell(
+    exploration: Exploration,
+    finding: Finding,
+    check: str,
+    around: Sequence[int] = (),
+) -> Story:
     """Return the shortest story that leads to ``finding``.
 
     Args:
@@ -60,24 +69,33 @@ def tell(exploration: Exploration, finding: Finding, check: str) -> Story:
         finding: where the property is decided.
         check: the Python expression over ``run`` that a replay ends with, if it can be judged
             on one run, else empty.
+        around: steps that lead from there back to it, where that is what is wrong.
     """
     model = exploration.model
-    run = Run(model)
-    lines: list[Line] = []
     way = [number for number, _ in exploration.path(finding.state)]
     if finding.step is not None:
         way.append(finding.step)
+    run = Run(model)
     ends = ""
+    lines: list[Line] = []
     for number in way:
-        step = model.steps[number]
-        before = run.state
         try:
-            run.take(step.action.name, *_arguments(step.label))
+            lines.append(_taken(run, model.steps[number]))
         except OutOfRange as error:
             ends = str(error)
-        lines.append(Line(step.action.clause, step.label, _changes(model, before, run.state)))
-    steps = [model.steps[number] for number in way]
-    return Story(tuple(lines), finding.detail, ends, _replay(model, steps, check, ends))
+            step = model.steps[number]
+            lines.append(Line(step.action.clause, step.label, ()))
+    rounds = tuple(_taken(run, model.steps[number]) for number in around)
+    steps = [model.steps[number] for number in (*way, *around)]
+    replay = _replay(model, steps, check, ends)
+    return Story(tuple(lines), finding.detail, ends, replay, rounds)
+
+
+def _taken(run: Run, step: Step) -> Line:
+    """Take a step and return the line that tells it."""
+    before = run.state
+    run.take(step.action.name, *_arguments(step.label))
+    return Line(step.action.clause, step.label, _changes(run.model, before, run.state))
 
 
 def _changes(model: Model, before: Codes, after: Codes) -> tuple[Change, ...]:

@@ -26,6 +26,12 @@ FOUR: tuple[Enum, ...] = (COMPRESSED, TAIL, WINDOW, INDEXER)
 ENTRIES: dict[Enum, bool] = {COMPRESSED: True}
 ENTRIES_AND_WINDOW: dict[Enum, bool] = {COMPRESSED: True, WINDOW: True}
 
+ROOM_FOR_ONE: dict[Enum, int] = {COMPRESSED: 2}
+"""What an admission asks for at most: a cell and a private frame."""
+
+ONE_AT_A_TIME: dict[Enum, int] = {COMPRESSED: 2, WINDOW: 2}
+"""Caps that just hold one admission."""
+
 OFF: dict[str, Setting] = {
     "hash_only": False,
     "aborts": False,
@@ -61,7 +67,7 @@ def cache(
         "private": dict.fromkeys(groups, 1),
         "reserve": dict.fromkeys(groups, 0),
         "slots": 2,
-        "feeds": {pair: True for pair in FEEDS if set(pair) <= set(groups)},
+        "feeds": FEEDS,
         **features,
     }
 
@@ -139,6 +145,19 @@ SHARING = Model(
     cache(2, (COMPRESSED, WINDOW), aborts=True, stores=True, misfits=True, crashes=True),
 )
 
+SHARING_TIGHT = Model(
+    "sharing-tight",
+    "Two prefixes in a pool with room for one: whoever waits lives on what is evicted for it.",
+    ALLOCATOR,
+    cache(
+        2,
+        (COMPRESSED, WINDOW),
+        aborts=True,
+        stores=True,
+        cap=ONE_AT_A_TIME,
+    ),
+)
+
 TIERS = Model(
     "tiers",
     "Host memory and a disk behind it: demotion, and eviction under a load.",
@@ -189,9 +208,9 @@ GRAPH = Model(
 
 FORK = Model(
     "fork",
-    "A running request is forked, and each writes into a tail of its own.",
+    "A running request is forked beside a third that waits; each writes a tail of its own.",
     ALLOCATOR,
-    cache(1, (COMPRESSED, TAIL, WINDOW), aborts=True, stores=True, forks=True),
+    cache(1, (COMPRESSED, TAIL), 3, aborts=True, forks=True, slots=3),
 )
 
 INDEX = Model(
@@ -211,7 +230,7 @@ PREFETCH = Model(
         aborts=True,
         stores=True,
         prefetches=True,
-        reserve={COMPRESSED: 2},
+        reserve=ROOM_FOR_ONE,
     ),
 )
 
@@ -259,7 +278,21 @@ HASH_ONLY = Model(
     start_says="p0 is published, and r0, which computed it, still runs",
 )
 
-SLICES = (*(ACROSS, ACROSS_TIGHT, SHARING, TIERS, CHANGE, GRAPH, FORK, INDEX, PREFETCH, ONE_SLOT),)
+SLICES = (
+    *(
+        ACROSS,
+        ACROSS_TIGHT,
+        SHARING,
+        SHARING_TIGHT,
+        TIERS,
+        CHANGE,
+        GRAPH,
+        FORK,
+        INDEX,
+        PREFETCH,
+        ONE_SLOT,
+    ),
+)
 """The allocator in pieces: together they explore every feature with what it interacts with."""
 
 HOLDS = (*SEQUENCES, SCHEME_A_MODEL, HOMOGENEOUS, HYBRID, ALL_GROUPS, *SLICES)

@@ -10,6 +10,7 @@ from fivestate.spec.language import (
     BOOL,
     EVERY,
     Array,
+    Fairness,
     Machine,
     Scalar,
     Size,
@@ -17,6 +18,7 @@ from fivestate.spec.language import (
     State,
     Term,
     action,
+    changes,
     each,
     escape,
     forall,
@@ -180,13 +182,13 @@ def resume(s: Sequence) -> None:
     """Go on from the snapshot, as another sequence with the same prefix does (接着算).
 
     Every form is asked, each in its own way; this is the all-groups check (H-3) of one prefix.
+    Index rows are for entries that exist, so asking for the rows asks for both.
     A tail that is empty here starts here, not where its donor's had got to (D-10).
     Source: seed 000 §3, §5(3).
     """
     require(
         named=s.snapshot > 0,
         behind=s.snapshot < s.written,
-        entries=s.folded >= entries(s.snapshot, RATIO),
         index=s.indexed >= entries(s.snapshot, RATIO),
         tail=tail_serves(s, entries(s.snapshot, RATIO), s.snapshot),
         window=window_serves(s, s.snapshot),
@@ -253,6 +255,19 @@ def nothing_comes_back(before: Sequence, after: Sequence) -> Term:
     return tail & ((before.window <= after.window) | (after.window == after.written))
 
 
+@step("S-0")
+def nothing_from_nothing(before: Sequence, after: Sequence) -> Term:
+    """Entries come from folding, and index rows from indexing, and from nowhere else."""
+    folded = (after.folded <= before.folded) | took(fold)
+    return folded & ((after.indexed <= before.indexed) | took(index))
+
+
+@step("S-0")
+def nothing_stutters(before: Sequence, after: Sequence) -> Term:
+    """Every action changes something."""
+    return changes(before, after)
+
+
 @escape("S-0")
 def unfinished(s: Sequence) -> Term:
     """A sequence that is not at its end can still get there."""
@@ -307,6 +322,8 @@ PROPERTIES = (
     lengths_in_order,
     split_by_position,
     nothing_comes_back,
+    nothing_from_nothing,
+    nothing_stutters,
     unfinished,
     tail_on_a_boundary,
     no_tail_on_a_boundary,
@@ -316,4 +333,7 @@ PROPERTIES = (
     index_behind,
 )
 
-SEQUENCE = Machine("sequence", Sequence, NEXT, PROPERTIES)
+FAIRNESS = Fairness(weak=(write, verify, fold, index), finite=(roll_back, resume))
+"""The engine goes on; drafts are rejected, and others resume here, only finitely often."""
+
+SEQUENCE = Machine("sequence", Sequence, NEXT, PROPERTIES, fairness=FAIRNESS)

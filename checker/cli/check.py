@@ -36,6 +36,10 @@ def check(
         float | None,
         typer.Option(min=0, help="Stop each model after so long (UNDETERMINED)."),
     ] = None,
+    liveness: Annotated[
+        bool,
+        typer.Option("--liveness", help="Also judge that what waits is served, under fairness."),
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
     junit: Annotated[Path | None, typer.Option(help="Write JUnit XML to this file.")] = None,
     verbose: Annotated[
@@ -71,7 +75,7 @@ def check(
     with interruptible() as interrupted:
         for each, explore in zip(models, engines, strict=True):
             with _progress(each) as progress:
-                report = judge(each, explore, limits, interrupted, progress)
+                report = judge(each, explore, limits, interrupted, progress, liveness=liveness)
             reports.append(report)
             if not json:
                 out.print(text.summary(report))

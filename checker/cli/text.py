@@ -74,8 +74,12 @@ def refutation(report: Report) -> Iterator[Text]:
         yield Text()
         if report.model.start_says:
             yield Text(f"  start: {report.model.start_says}", "dim")
-        width = max(len(line.step) for line in story.lines) if story.lines else 0
+        width = max((len(line.step) for line in (*story.lines, *story.round)), default=0)
         for number, line in enumerate(story.lines, 1):
+            yield _line(number, line, width)
+        if judgement.kind is Kind.LIVENESS:
+            yield Text("  and then for ever:" if story.round else "  and there it stays.", "red")
+        for number, line in enumerate(story.round, len(story.lines) + 1):
             yield _line(number, line, width)
         if story.ends:
             yield Text(f"     {story.ends}", "red")
@@ -107,6 +111,8 @@ def _headline(report: Report, judgement: Judgement) -> str:
     match judgement.kind:
         case Kind.ESCAPE:
             return f"{name}: no way leads out {after}{detail}"
+        case Kind.LIVENESS:
+            return f"{name}: a fair run never gets there, {after}{detail}"
         case Kind.RANGE:
             return f"{name}: a value leaves its range {after}"
         case Kind.REFINEMENT:

@@ -21,6 +21,7 @@ from fivestate.spec.allocator.cells import (
     repack,
 )
 from fivestate.spec.allocator.changes import change_kernels, change_weights, crash
+from fivestate.spec.allocator.fairness import FAIRNESS
 from fivestate.spec.allocator.forks import append, copy_on_write, fork
 from fivestate.spec.allocator.graphs import capture, invalidate, replay, scrub
 from fivestate.spec.allocator.invariants import INVARIANTS, LIVENESS
@@ -70,4 +71,4 @@ NEXT = (
 
 PROPERTIES = (*INVARIANTS, *LIVENESS, *WITNESSES)
 
-ALLOCATOR = Machine("allocator", Allocator, NEXT, PROPERTIES, routes=Group)
+ALLOCATOR = Machine("allocator", Allocator, NEXT, PROPERTIES, Group, FAIRNESS)

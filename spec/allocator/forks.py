@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fivestate.spec.allocator.derived import slot_free, usable
+from fivestate.spec.allocator.derived import slot_free, usable, waiting
 from fivestate.spec.allocator.effects import claim_private
 from fivestate.spec.allocator.state import FORKS, PRIVATE, Allocator, Group, Prefix, Request
 from fivestate.spec.language import EVERY, action, forall, ite, require
@@ -13,13 +13,15 @@ from fivestate.spec.vocabulary import TAIL, Bytes, Phase
 def fork(s: Allocator, q: Request, r: Request, p: Prefix) -> None:
     """A second request goes on from where a running one stands (分叉).
 
-    It needs no verdict, for the first holds what both read; it does need its own frames.
+    It needs no verdict, for the first holds what both read; it does need its own frames, and
+    does not take them from who waits.
     Source: seed 000 §1.
     """
     require(
         running=s.phase[q] == Phase.RUNNING,
         theirs=s.want[q] == p,
         idle=s.phase[r] == Phase.IDLE,
+        nobody_waits=forall(Request, lambda t: ~waiting(s, t)),
         slot=slot_free(s),
         room=forall(Group, lambda g: s.free[g] >= PRIVATE[g]),
         complete=s.known[p] & forall(Group, lambda g: usable(s, p, g)),

@@ -97,9 +97,9 @@ def claims_at_once(before: Allocator, after: Allocator, p: Prefix, g: Group) -> 
 
 @step("I-1")
 def first_come_first_served(before: Allocator, after: Allocator, r: Request) -> Term:
-    """A waiter is admitted to recovery only if nobody has waited longer."""
-    admitted = waiting(before, r) & (after.phase[r] == Phase.RECOVERING)
-    return implies(admitted, first(before, r))
+    """A waiter is served only if nobody has waited longer."""
+    served = waiting(before, r) & after.phase[r].is_in(Phase.RECOVERING, Phase.LEASED)
+    return implies(served, first(before, r))
 
 
 @step("I-1")

@@ -69,12 +69,15 @@ def admit(s: Allocator, r: Request, p: Prefix) -> None:
 def lease(s: Allocator, r: Request, p: Prefix) -> None:
     """Take the prefix of a hit as it was when it was checked; nobody may change it from now on.
 
+    A hit waits its turn as well: a stream of hits would keep the frames that a request before
+    them lacks (D-12).
     Source: seed 000 §6(3); seed 003 §5.3. Decision: D-4.
     """
     require(
         hit=s.phase[r] == Phase.HIT,
         mine=s.want[r] == p,
         fresh=s.fresh[r],
+        first=first(s, r),
         slot=slot_free(s),
         room=forall(Group, lambda g: s.free[g] >= PRIVATE[g]),
     )

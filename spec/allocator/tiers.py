@@ -64,18 +64,19 @@ def load_misaligned(s: Allocator, p: Prefix, g: Group) -> None:
 
 @action("A-44", state="g", given=STORES)
 def load_bad(s: Allocator, p: Prefix, g: Group) -> None:
-    """The load ends, and what came does not check: the copy is dropped, the frame kept.
+    """The load ends, and what came does not check: every copy of it is dropped, the frame kept.
 
-    A copy that stayed would be loaded, and fail, for ever; one on its way to disk is stopped.
-    Without its entries the prefix is no longer known.
+    A copy that stayed, on whatever tier, would be loaded, and fail, for ever. Without its
+    entries the prefix is no longer known.
     Source: domain §9; vllm-ascend, lookup hit and then failed get.
     """
     require(loading=s.device[p, g] == Device.LOADING)
     s.device[p, g] = Device.RESERVED
     s.copy[p, g] = Copy.NONE
     s.stored[p, g] = Bytes.WRONG
-    s.disk[p, g] = ite(s.disk[p, g] == Copy.STORING, Copy.NONE, s.disk[p, g])
-    lost = (g == COMPRESSED) & ~archived(s, p, g)
+    s.disk[p, g] = Copy.NONE
+    s.archived[p, g] = Bytes.WRONG
+    lost = g == COMPRESSED
     s.known[p] = s.known[p] & ~lost
     outdate(s, p, lost)
 

@@ -14,7 +14,7 @@ from fivestate.spec.language.declare import (
     within,
 )
 from fivestate.spec.language.errors import ModelError, Refused, SpecError
-from fivestate.spec.language.machine import Machine, Refinement
+from fivestate.spec.language.machine import Fairness, Machine, Refinement
 from fivestate.spec.language.model import Model
 from fivestate.spec.language.properties import Kind, changes, escape, invariant, step, took, witness
 from fivestate.spec.language.run import OutOfRange, Run
@@ -37,6 +37,7 @@ __all__ = [
     "EVERY",
     "NOTHING",
     "Array",
+    "Fairness",
     "Kind",
     "Machine",
     "Model",

@@ -32,6 +32,21 @@ from fivestate.spec.language.trees import (
 
 
 @dataclass(frozen=True)
+class Fairness:
+    """What liveness may rely on: each promise is about an action with each of its arguments.
+
+    Attributes:
+        weak: taken if it stays possible.
+        strong: taken if it becomes possible again and again.
+        finite: taken only finitely often: faults, aborts, changes.
+    """
+
+    weak: tuple[ActionSource, ...]
+    strong: tuple[ActionSource, ...] = ()
+    finite: tuple[ActionSource, ...] = ()
+
+
+@dataclass(frozen=True)
 class Machine:
     """A state machine, traced once.
 
@@ -42,6 +57,7 @@ class Machine:
         properties: what is checked, the most telling first.
         routes: the sort of the cache states, if cells are routed by it: an action then only
             writes cells of the state it declares (I-2).
+        fairness: what its liveness may rely on; without it, nothing is promised.
     """
 
     name: str
@@ -49,6 +65,7 @@ class Machine:
     next: tuple[ActionSource | Action, ...]
     properties: tuple[PropertySource, ...]
     routes: type[Sort] | None = None
+    fairness: Fairness = Fairness(())
 
     def __post_init__(self) -> None:
         """Trace everything, so that a mistake is found where the machine is written."""

@@ -21,6 +21,7 @@ class Kind(StrEnum):
     STEP = "step"  # true of every reachable step: before, action, after
     WITNESS = "witness"  # true of some reachable state: what it speaks of does happen
     ESCAPE = "escape"  # whoever is in such a state can still get out of it: nobody is stuck
+    LIVENESS = "liveness"  # an escape that is taken, if what is promised to happen does
     RANGE = "range"  # no variable leaves its declared range
     REFINEMENT = "refinement"  # every step is a step of a simpler machine, or none
 

@@ -1,0 +1,43 @@
+"""What liveness needs: what must go on, what must not be put off, and what happens finitely often.
+
+Weak fairness alone is not enough. A waiter is served because of five things together, and
+without any one of them there is a run in which it waits for ever:
+
+- admission re-plans: it looks at the cells itself and needs no verdict that others can spoil;
+- first come, first served, or others overtake for ever;
+- room is made on demand, by admission's own formula;
+- making room is *strongly* fair, for a store and a drop disable and enable it again and again;
+- a bad load consumes its copy, or it is loaded and fails again and again.
+"""
+
+from __future__ import annotations
+
+from fivestate.spec.allocator.aborts import (
+    abort_leased,
+    abort_recovery,
+    abort_step,
+    abort_waiting,
+    drained,
+)
+from fivestate.spec.allocator.cells import land, made, make, make_room, publish, reclaim, repack
+from fivestate.spec.allocator.changes import change_kernels, change_weights, crash
+from fivestate.spec.allocator.graphs import invalidate, scrub
+from fivestate.spec.allocator.prefetch import abort_prefetch, prefetched
+from fivestate.spec.allocator.requests import admit, finish, lease, reclassify, resume, run
+from fivestate.spec.allocator.tiers import demote_good, fetch, load_begin, load_good, store_good
+from fivestate.spec.language import Fairness
+
+FAIRNESS = Fairness(
+    weak=(
+        *(reclassify, admit, lease, resume, run, finish, drained),
+        *(make, made, publish, repack, land, reclaim),
+        *(load_begin, load_good, store_good, demote_good, fetch),
+        *(prefetched, scrub, invalidate),
+    ),
+    strong=(make_room,),
+    finite=(
+        *(abort_waiting, abort_recovery, abort_leased, abort_step, abort_prefetch),
+        *(change_weights, change_kernels, crash),
+    ),
+)
+"""Not fair, for nobody owes them: arrive, slide, evict, fork, append, store_begin, drop, ..."""
