@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fivestate.checker.exploration import Exploration, Finding
-    from fivestate.spec.language.model import Codes, Model, Step
+    from fivestate.spec.language.model import Codes, Model
+    from fivestate.spec.language.steps import Step
 
 
 @dataclass(frozen=True)

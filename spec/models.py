@@ -278,6 +278,33 @@ HASH_ONLY = Model(
     start_says="p0 is published, and r0, which computed it, still runs",
 )
 
+HASH_ONLY_TIER = Model(
+    "hash-only-tier",
+    "One group and a tier off the device: a hash hit is no longer enough even there.",
+    ALLOCATOR,
+    cache(1, (COMPRESSED,), hash_only=True, stores=True),
+    start=(
+        ("arrive", "r0", "p0"),
+        ("admit", "r0", "p0"),
+        ("make", "p0", "COMPRESSED"),
+        ("made", "p0", "COMPRESSED"),
+        ("publish", "p0"),
+        ("resume", "r0", "p0"),
+        ("run", "r0"),
+        ("finish", "r0"),
+    ),
+    start_says="p0 is published, and nobody uses it",
+)
+
+HASH_ONLY_LAYOUT = Model(
+    "hash-only-layout",
+    "One group, one tier, and kernels that change: a hash hit is no longer enough even there.",
+    ALLOCATOR,
+    cache(1, (COMPRESSED,), hash_only=True, layouts=True),
+    start=HASH_ONLY_TIER.start,
+    start_says=HASH_ONLY_TIER.start_says,
+)
+
 SLICES = (
     *(
         ACROSS,
@@ -301,7 +328,7 @@ HOLDS = (*SEQUENCES, SCHEME_A_MODEL, HOMOGENEOUS, HYBRID, ALL_GROUPS, *SLICES)
 LARGE = (DEEP,)
 """Models that must be PROVED and take a minute: run by name."""
 
-FAILS = (HASH_ONLY,)
+FAILS = (HASH_ONLY, HASH_ONLY_TIER, HASH_ONLY_LAYOUT)
 """Models that show what goes wrong: run by name."""
 
 MODELS = {model.name: model for model in (*HOLDS, *LARGE, *FAILS)}

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from fivestate.spec.language.ground import evaluate
-from fivestate.spec.language.model import Model, Step
+from fivestate.spec.language.model import Model
+from fivestate.spec.language.steps import Step
 from fivestate.spec.language.trees import TRUE, Apply, Boolean, Cell, Integer, Literal, Node
 
 Function = Callable[..., Any]

@@ -65,7 +65,7 @@ def told_miss(s: Allocator, r: Request) -> Term:
     return s.phase[r] == Phase.MISS
 
 
-@witness("W-2", given=(HYBRID & ~HASH_ONLY) | STORES)
+@witness("W-2", given=(HYBRID | STORES) & ~HASH_ONLY)
 def told_partial(s: Allocator, r: Request) -> Term:
     """A request is told PARTIAL."""
     return s.phase[r] == Phase.PARTIAL

@@ -14,9 +14,9 @@ from fivestate.spec.language.machine import Machine, Refinement
 from fivestate.spec.language.properties import Property
 from fivestate.spec.language.settings import Setting, check, parse, sort_setting, table_key
 from fivestate.spec.language.sorts import Sort
-from fivestate.spec.language.tracing import EVERY, Action
+from fivestate.spec.language.steps import Step
+from fivestate.spec.language.tracing import Action
 from fivestate.spec.language.trees import (
-    FALSE,
     Atom,
     Boolean,
     Bound,
@@ -30,6 +30,7 @@ from fivestate.spec.language.trees import (
 )
 
 Codes = tuple[int, ...]
+"""Values as small whole numbers; a state is the codes of all its cells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,27 +43,6 @@ class CellInfo:
     type: Type
     low: int
     high: int
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """An action with its arguments fixed: what it asks of a state and what it makes of it."""
-
-    action: Action
-    label: str
-    arguments: Codes
-    guards: tuple[tuple[str, Node], ...]
-    updates: tuple[tuple[int, Node], ...]
-
-    @property
-    def during(self) -> During:
-        """What a step property is told of this step."""
-        return During(self.action.name, frozenset(position for position, _ in self.updates))
-
-    @property
-    def possible(self) -> bool:
-        """Whether no guard is false in every state of this model."""
-        return all(condition != FALSE for _, condition in self.guards)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +105,12 @@ class Model:
 
     def elements(self, sort: type[Sort]) -> Codes:
         """Return the codes of a sort's elements in this model."""
+        known = self._elements.get(sort)
+        if known is None:
+            known = self._elements[sort] = self._count(sort)
+        return known
+
+    def _count(self, sort: type[Sort]) -> Codes:
         if sort.low is not None and sort.high is not None:
             low, high = self._fixed(sort.low), self._fixed(sort.high)
             return tuple(range(low, high + 1))
@@ -136,14 +122,22 @@ class Model:
 
     def constant(self, name: str, indices: Codes) -> int:
         """Return the value of a switch, a size or one cell of a table or relation."""
-        value = self.settings[name]
-        if isinstance(value, Mapping):
-            table = {table_key(key): int(entry) for key, entry in value.items()}
-            return table.get(indices, 0)
-        if isinstance(value, tuple):
-            message = f"{name} is a constant, and {value} is given"
-            raise ModelError(message)
-        return int(value)
+        return self._constants.get((name, indices), 0)
+
+    @cached_property
+    def _elements(self) -> dict[type[Sort], Codes]:
+        return {}
+
+    @cached_property
+    def _constants(self) -> dict[tuple[str, Codes], int]:
+        """The value of each constant at some codes; what a table does not list is 0."""
+        fixed: dict[tuple[str, Codes], int] = {}
+        for name, value in self.settings.items():
+            if isinstance(value, Mapping):
+                fixed.update({(name, table_key(key)): int(n) for key, n in value.items()})
+            elif isinstance(value, int):
+                fixed[name, ()] = int(value)
+        return fixed
 
     @cached_property
     def cells(self) -> tuple[CellInfo, ...]:
@@ -218,7 +212,7 @@ class Model:
     @cached_property
     def grounder(self) -> Grounder:
         """What turns trees over sorts into trees over this model's cells."""
-        return Grounder(self.elements, self.constant, self._cell)
+        return Grounder(self.elements, self.constant, self.cell)
 
     def show(self, kind: Type, code: int) -> str:
         """Return how a value is printed and written: ``True``, ``READY``, ``p0``, ``NOTHING``."""
@@ -251,13 +245,18 @@ class Model:
     def _fixed(self, node: Node) -> int:
         return evaluate(self.grounder.ground(node, {}), ())
 
-    def _cell(self, variable: str, indices: Codes) -> Cell | Literal:
+    def cell(self, variable: str, indices: Codes) -> Cell | Literal:
+        """Return a variable's cell, or its first value if this model lacks the variable.
+
+        Raises:
+            SpecError: the variable has no such cell here.
+        """
         if variable not in self.variables:
             return self._first_value(variable, indices)
         position = self.positions.get((variable, indices))
         if position is None:
             raise SpecError(
-                f"model {self.name} has no {self._label(variable, indices)}: "
+                f"model {self.name} has no {self.label(variable, indices)}: "
                 "ask exists() whether the element is there",
             )
         return Cell(position, self.variables[variable].type)
@@ -269,7 +268,8 @@ class Model:
         node = self.grounder.ground(variable.initial_at(*bounds), names)
         return Literal(evaluate(node, ()), variable.type)
 
-    def _label(self, name: str, indices: Codes) -> str:
+    def label(self, name: str, indices: Codes) -> str:
+        """Return a cell's printed name."""
         sorts = self.machine.state.variables[name].over
         pairs = zip(sorts, indices, strict=True)
         shown = ", ".join(self.show(sort.element_type(), code) for sort, code in pairs)
@@ -279,7 +279,7 @@ class Model:
         for name, variable in self.variables.items():
             for codes in product(*(self.elements(sort) for sort in variable.over)):
                 low, high = self._bounds(name, codes)
-                label = self._label(name, codes)
+                label = self.label(name, codes)
                 yield CellInfo(label, name, codes, variable.type, low, high)
 
     def _bounds(self, name: str, codes: Codes) -> tuple[int, int]:
@@ -311,80 +311,5 @@ class Model:
 
     def _steps(self, action: Action) -> Iterator[Step]:
         for names in self.choices(action.parameters):
-            codes = tuple(names[b.name] for b in action.parameters)
             shown = ", ".join(self.show(b.type, names[b.name]) for b in action.parameters)
-            label = f"{action.name}({shown})"
-            guards = tuple(
-                (guard.name, self.grounder.ground(guard.condition, names))
-                for guard in action.guards
-            )
-            updates = self._updates(action, names, label)
-            yield Step(action, label, codes, guards, updates)
-
-    def _updates(
-        self,
-        action: Action,
-        names: dict[str, int],
-        label: str,
-    ) -> tuple[tuple[int, Node], ...]:
-        updates: dict[int, Node] = {}
-        for effect in action.effects:
-            for inner in self.choices(effect.over):
-                around = {**names, **inner}
-                indices = (self.grounder.ground(index, around) for index in effect.indices)
-                codes = tuple(index.value for index in indices if isinstance(index, Literal))
-                cell = self._cell(effect.variable, codes)
-                value = self.grounder.ground(effect.value, around)
-                if isinstance(cell, Literal):
-                    self._refuse_change(label, effect.variable, codes, cell, value)
-                elif cell.position in updates:
-                    shown = self.cells[cell.position].name
-                    raise SpecError(f"{label} assigns {shown} twice: effects are simultaneous")
-                else:
-                    updates[cell.position] = value
-        kept = {at: value for at, value in updates.items() if not _same(at, value)}
-        self._refuse_misrouted(action, names, label, kept)
-        return tuple(sorted(kept.items(), key=lambda item: item[0]))
-
-    def _refuse_change(
-        self,
-        label: str,
-        variable: str,
-        codes: Codes,
-        was: Literal,
-        value: Node,
-    ) -> None:
-        """Refuse to change a variable that this model lacks."""
-        if value != was:
-            shown = self._label(variable, codes)
-            raise SpecError(
-                f"{label} changes {shown}, which model {self.name} does not have: "
-                "the action needs given= as the variable does",
-            )
-
-    def _refuse_misrouted(
-        self,
-        action: Action,
-        names: dict[str, int],
-        label: str,
-        written: Mapping[int, Node],
-    ) -> None:
-        """Refuse an action that changes cells of a state it neither declares nor marks (I-2)."""
-        routes = self.machine.routes
-        if routes is None or routes.of is None or action.state == EVERY:
-            return
-        members = list(routes.of)
-        declared = members[names[action.state]] if isinstance(action.state, str) else action.state
-        for position in written:
-            cell = self.cells[position]
-            over = self.variables[cell.variable].over
-            for sort, code in zip(over, cell.indices, strict=True):
-                if sort is routes and members[code] not in (declared, *action.marks):
-                    raise SpecError(
-                        f"{label} is declared for {declared.name} and changes {cell.name}: "
-                        "declare that state, mark it, or declare EVERY",
-                    )
-
-
-def _same(position: int, value: Node) -> bool:
-    return isinstance(value, Cell) and value.position == position
+            yield Step(self, action, f"{action.name}({shown})", names)

@@ -10,7 +10,8 @@ from fivestate.spec.language.properties import Kind
 from fivestate.spec.language.trees import Cell, Node, walk
 
 if TYPE_CHECKING:
-    from fivestate.spec.language.model import Codes, Model, Step
+    from fivestate.spec.language.model import Codes, Model
+    from fivestate.spec.language.steps import Step
 
 
 class OutOfRange(Exception):  # noqa: N818 -- a finding about the machine, as Refused is
