@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from fivestate.checker.engines import python
-from fivestate.checker.exploration import Engine, Exploration, Limits
+from fivestate.checker.engines import AUTO, select
+from fivestate.checker.exploration import Exploration, Limits
 from fivestate.spec.language.model import Model
 
 
@@ -50,11 +50,11 @@ def count(exploration: Exploration) -> Counts:
     )
 
 
-def measure(models: Iterable[Model], engine: Engine = python.explore) -> dict[str, Counts]:
-    """Explore models to their ends and return their counts by name."""
+def measure(models: Iterable[Model], engine: str = AUTO) -> dict[str, Counts]:
+    """Explore models to their ends, by the engine named, and return their counts by name."""
     never = threading.Event()
     return {
-        model.name: count(engine(model, Limits(), never, edges=False, progress=None))
+        model.name: count(select(engine, model)(model, Limits(), never, edges=False))
         for model in models
     }
 
@@ -70,7 +70,7 @@ def load(path: Path) -> dict[str, Counts]:
     return {name: Counts(**plain) for name, plain in json.loads(path.read_text("utf-8")).items()}
 
 
-def rewrite(path: Path, models: Iterable[Model], engine: Engine = python.explore) -> list[str]:
+def rewrite(path: Path, models: Iterable[Model], engine: str = AUTO) -> list[str]:
     """Count models anew, write the file, and say what has changed; never called by a test."""
     old = load(path) if path.exists() else {}
     new = measure(models, engine)

@@ -29,8 +29,11 @@ ENTRIES_AND_WINDOW: dict[Enum, bool] = {COMPRESSED: True, WINDOW: True}
 ROOM_FOR_ONE: dict[Enum, int] = {COMPRESSED: 2}
 """What an admission asks for at most: a cell and a private frame."""
 
+ONE_INDEX_AT_A_TIME: dict[Enum, int] = {COMPRESSED: 2, INDEXER: 2}
 ONE_AT_A_TIME: dict[Enum, int] = {COMPRESSED: 2, WINDOW: 2}
 """Caps that just hold one admission."""
+
+ROOM_FOR_THREE: dict[Enum, int] = {COMPRESSED: 4, TAIL: 4}
 
 OFF: dict[str, Setting] = {
     "hash_only": False,
@@ -85,6 +88,13 @@ SEQUENCES = (
         SEQUENCE,
         {"tokens": 8, "ratio": 2, "lookback": 2, "window": 3},
     ),
+)
+
+SEQUENCE_ODD = Model(
+    "sequence-odd",
+    "One sequence whose numbers share no factor, and whose window is the query alone.",
+    SEQUENCE,
+    {"tokens": 7, "ratio": 3, "lookback": 1, "window": 1},
 )
 
 SCHEME_A_MODEL = Model(
@@ -158,6 +168,22 @@ SHARING_TIGHT = Model(
     ),
 )
 
+CONTEND = Model(
+    "contend",
+    "The same with indexes made anew in place, captured graphs, and kernels that change.",
+    ALLOCATOR,
+    cache(
+        2,
+        (COMPRESSED, INDEXER),
+        aborts=True,
+        stores=True,
+        reindexes=True,
+        graphs=True,
+        layouts=True,
+        cap=ONE_INDEX_AT_A_TIME,
+    ),
+)
+
 TIERS = Model(
     "tiers",
     "Host memory and a disk behind it: demotion, and eviction under a load.",
@@ -171,6 +197,24 @@ TIERS = Model(
         disk=True,
         misfits=True,
         crashes=True,
+    ),
+)
+
+TIERS_CHANGE = Model(
+    "tiers-change",
+    "Copies in host memory and on disk while weights and kernels change.",
+    ALLOCATOR,
+    cache(
+        1,
+        (COMPRESSED,),
+        aborts=True,
+        stores=True,
+        disk=True,
+        layouts=True,
+        weights=True,
+        crashes=True,
+        misfits=True,
+        graphs=True,
     ),
 )
 
@@ -213,6 +257,20 @@ FORK = Model(
     cache(1, (COMPRESSED, TAIL), 3, aborts=True, forks=True, slots=3),
 )
 
+GRAPH_TWO = Model(
+    "graph-two",
+    "Two captured graphs that share one null block.",
+    ALLOCATOR,
+    cache(2, (COMPRESSED,), aborts=True, stores=True, graphs=True),
+)
+
+FORK_TWO = Model(
+    "fork-two",
+    "Two prefixes are forked, with room for two requests and three that could be used.",
+    ALLOCATOR,
+    cache(2, (COMPRESSED, TAIL), aborts=True, forks=True, cap=ROOM_FOR_THREE),
+)
+
 INDEX = Model(
     "index",
     "An index is made anew in place while requests want to reuse it.",
@@ -231,6 +289,24 @@ PREFETCH = Model(
         stores=True,
         prefetches=True,
         reserve=ROOM_FOR_ONE,
+    ),
+)
+
+PREFETCH_ALL = Model(
+    "prefetch-all",
+    "One request and a prefetch, over every kind of cell, tier and change.",
+    ALLOCATOR,
+    cache(
+        1,
+        (COMPRESSED, WINDOW, INDEXER),
+        1,
+        aborts=True,
+        stores=True,
+        prefetches=True,
+        reindexes=True,
+        misfits=True,
+        layouts=True,
+        crashes=True,
     ),
 )
 
@@ -306,23 +382,12 @@ HASH_ONLY_LAYOUT = Model(
 )
 
 SLICES = (
-    *(
-        ACROSS,
-        ACROSS_TIGHT,
-        SHARING,
-        SHARING_TIGHT,
-        TIERS,
-        CHANGE,
-        GRAPH,
-        FORK,
-        INDEX,
-        PREFETCH,
-        ONE_SLOT,
-    ),
+    *(ACROSS, ACROSS_TIGHT, SHARING, SHARING_TIGHT, CONTEND, TIERS, TIERS_CHANGE, CHANGE),
+    *(GRAPH, GRAPH_TWO, FORK, FORK_TWO, INDEX, PREFETCH, PREFETCH_ALL, ONE_SLOT),
 )
 """The allocator in pieces: together they explore every feature with what it interacts with."""
 
-HOLDS = (*SEQUENCES, SCHEME_A_MODEL, HOMOGENEOUS, HYBRID, ALL_GROUPS, *SLICES)
+HOLDS = (*SEQUENCES, SEQUENCE_ODD, SCHEME_A_MODEL, HOMOGENEOUS, HYBRID, ALL_GROUPS, *SLICES)
 """The models that must be PROVED: what ``fivestate check`` runs."""
 
 LARGE = (DEEP,)

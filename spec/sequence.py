@@ -59,8 +59,8 @@ class Sequence(State):
     tail = Scalar("first raw row that is kept", of=within(0, TOKENS), initial=0)
     window = Scalar("first window row that is kept", of=within(0, TOKENS), initial=0)
     snapshot = Scalar("position that may be resumed", of=within(0, TOKENS), initial=0)
-    right = Array("the entry is what accepted rows give (ghost)", Entry, of=BOOL, initial=True)
-    routed = Scalar("every token read what it needed (ghost)", of=BOOL, initial=True)
+    right = Array("the entry is what accepted rows give", Entry, of=BOOL, initial=True, ghost=True)
+    routed = Scalar("every token read what it needed", of=BOOL, initial=True, ghost=True)
 
 
 def covers(first: Term, low: Term, end: Term | int) -> Term:
@@ -173,7 +173,7 @@ def snapshot(s: Sequence) -> None:
 
     Nothing is copied and nothing is held: the rows may go before anybody resumes.
     """
-    require(seen=s.verified > 0, new=s.snapshot != s.verified)
+    require(new=s.snapshot != s.verified)
     s.snapshot = s.verified
 
 
@@ -287,7 +287,7 @@ def no_tail_on_a_boundary(s: Sequence) -> Term:
     return (s.verified > 0) & (s.folded * RATIO == s.written) & (s.tail == s.written)
 
 
-@witness("S-3")
+@witness("S-3", given=SPAN > 1)
 def window_gone(s: Sequence) -> Term:
     """A snapshot can no longer be resumed, because its window has slid away."""
     return (s.snapshot > 0) & ~window_serves(s, s.snapshot)

@@ -85,7 +85,7 @@ class Bytes(Enum):
     """Not the prefix."""
 
     FIXABLE = 1
-    """The prefix, in a place or layout that the kernel does not expect."""
+    """Not what the kernel expects, and can become so: half made, misplaced, in an old layout."""
 
     RIGHT = 2
     """The prefix."""

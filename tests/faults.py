@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from fivestate.spec.language import Machine, Model
-from fivestate.spec.language.tracing import Action, ActionSource
+from fivestate.spec.language.tracing import Action, ActionSource, Guard
+from fivestate.spec.language.trees import FALSE
 
 
 def faulty(model: Model, *actions: ActionSource) -> Model:
@@ -25,8 +26,15 @@ def without_guard(model: Model, action: str, guard: str) -> Model:
 
 
 def without_action(model: Model, action: str) -> Model:
-    """Return the model without an action."""
-    return _with(model, (a for a in model.machine.actions if a.name != action))
+    """Return the model with an action that is never possible."""
+    never = Guard("never", FALSE)
+    return _with(
+        model,
+        (
+            replace(a, guards=(*a.guards, never)) if a.name == action else a
+            for a in model.machine.actions
+        ),
+    )
 
 
 def _with(model: Model, actions: Iterable[Action | ActionSource]) -> Model:

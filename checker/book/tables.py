@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from fivestate.spec.language.sorts import Sort
     from fivestate.spec.language.trees import Bound, Node, Type
 
-GHOST = "(ghost)"
-
 
 def sorts(machine: Machine, words: Words) -> str:
     """Return the table of what actions and properties range over."""
@@ -65,8 +63,7 @@ def values(machine: Machine) -> Iterator[str]:
 
 def _variable(variable: Variable, words: Words) -> tuple[str, ...]:
     bounds = tuple(map(_named, variable.over, _letters(variable.over)))
-    ghost = GHOST in variable.says
-    meaning = variable.says.replace(GHOST, "").strip()
+    meaning = variable.says
     if variable.given != TRUE:
         given = mathematics.text(words.spoken(variable.given))
         meaning += f"; in models where {code(given)}"
@@ -75,7 +72,7 @@ def _variable(variable: Variable, words: Words) -> tuple[str, ...]:
         _domain(variable, words),
         code(mathematics.text(words.spoken(variable.initial_at(*bounds)))),
         meaning,
-        "ghost" if ghost else "",
+        "ghost" if variable.ghost else "",
     )
 
 

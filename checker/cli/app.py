@@ -15,6 +15,10 @@ from typer.main import get_command
 
 from fivestate.checker.cli.book import book
 from fivestate.checker.cli.check import check
+from fivestate.checker.cli.counts import counts
+from fivestate.checker.cli.explain import explain
+from fivestate.checker.cli.export import export
+from fivestate.checker.cli.plan import plan
 from fivestate.spec.language.errors import ModelError, SpecError
 
 USAGE_ERROR = 64
@@ -30,6 +34,10 @@ app = typer.Typer(
     epilog="Exit codes: 0 PROVED, 1 REFUTED, 2 UNDETERMINED (cut short), 64 wrong usage.",
 )
 app.command()(check)
+app.command()(plan)
+app.command()(explain)
+app.command()(export)
+app.command()(counts)
 app.command()(book)
 
 

@@ -101,19 +101,30 @@ def _models(names: list[str] | None, changes: list[str]) -> list[Model]:
     Raises:
         ModelError: a name or a setting is wrong.
     """
-    from fivestate.spec.language.errors import ModelError, did_you_mean
-    from fivestate.spec.models import HOLDS, MODELS
+    from fivestate.spec.language.errors import ModelError
+    from fivestate.spec.models import HOLDS
 
     if names is None:
         if changes:
             raise ModelError("--set needs a --model to change")
         return list(HOLDS)
-    for name in names:
-        if name not in MODELS:
-            raise ModelError(f"no model {name!r}; {did_you_mean(name, MODELS)}")
     if changes and len(names) > 1:
         raise ModelError("--set changes one model: give one --model")
-    return [MODELS[name].set(*changes) for name in dict.fromkeys(names)]
+    return [named(name, changes) for name in dict.fromkeys(names)]
+
+
+def named(name: str, changes: list[str]) -> Model:
+    """Return the shipped model of this name, with some settings changed.
+
+    Raises:
+        ModelError: the name or a setting is wrong.
+    """
+    from fivestate.spec.language.errors import ModelError, did_you_mean
+    from fivestate.spec.models import MODELS
+
+    if name not in MODELS:
+        raise ModelError(f"no model {name!r}; {did_you_mean(name, MODELS)}")
+    return MODELS[name].set(*changes)
 
 
 def _listing() -> Iterator[tuple[str, str, str]]:

@@ -25,7 +25,7 @@ from fivestate.spec.allocator.state import (
     Prefix,
     Request,
 )
-from fivestate.spec.language import Term, action, exists, forall, implies, ite, require
+from fivestate.spec.language import Term, action, each, exists, forall, implies, ite, require
 from fivestate.spec.vocabulary import COMPRESSED, INDEXER, Bytes, Copy, Device, Fit
 
 
@@ -50,14 +50,14 @@ def make(s: Allocator, p: Prefix, g: Group) -> None:
     )
     s.device[p, g] = Device.WRITING
     s.fit[p, g] = Fit.OK
-    s.bytes[p, g] = ite(sources_right(s, p, g), Bytes.RIGHT, Bytes.WRONG)
+    s.bytes[p, g] = ite(sources_right(s, p, g), Bytes.FIXABLE, Bytes.WRONG)
 
 
 @action("A-22", state="g", marks=(INDEXER,))
 def made(s: Allocator, p: Prefix, g: Group) -> None:
     """The cell is complete."""
     require(writing=s.device[p, g] == Device.WRITING)
-    right = (s.bytes[p, g] == Bytes.RIGHT) & sources_right(s, p, g)
+    right = (s.bytes[p, g] == Bytes.FIXABLE) & sources_right(s, p, g)
     arrive_in_cell(s, p, g, Fit.OK, ite(right, Bytes.RIGHT, Bytes.WRONG))
 
 
@@ -80,7 +80,6 @@ def repack(s: Allocator, p: Prefix, g: Group) -> None:
     Source: seed 000 §5(4).
     """
     require(
-        ready=ready(s, p, g),
         unfit=s.fit[p, g].is_in(Fit.MISALIGNED, Fit.OLD_LAYOUT),
         wanted=recovering(s, p),
     )
@@ -90,7 +89,7 @@ def repack(s: Allocator, p: Prefix, g: Group) -> None:
 
 @action("A-25", state=INDEXER, given=REINDEXES)
 def reindex(s: Allocator, p: Prefix) -> None:
-    """Rebuild a prefix's index in place, while nobody holds it (索引更新).
+    """Rebuild a prefix's index in place, while nobody holds it and no graph reads it (索引更新).
 
     A request that was told HIT before must look again.
     Source: seed 003 §3.4.
@@ -99,9 +98,11 @@ def reindex(s: Allocator, p: Prefix) -> None:
         usable=usable(s, p, INDEXER),
         unleased=unleased(s, p, INDEXER),
         settled=~recovering(s, p),
+        uncaptured=~s.graph[p],
         sources=forall(Group, lambda h: implies(FEEDS[h, INDEXER], usable(s, p, h))),
     )
     s.device[p, INDEXER] = Device.WRITING
+    s.bytes[p, INDEXER] = Bytes.FIXABLE
     outdate(s, p)
 
 
@@ -163,9 +164,14 @@ def demanded(s: Allocator, p: Prefix, g: Group) -> Term:
 
 @action("A-28", state="g")
 def land(s: Allocator, g: Group) -> None:
-    """A transfer whose request is gone reaches its frame."""
+    """A transfer whose request is gone reaches its frame.
+
+    If that frame had been given to somebody else, it would hit what they have there.
+    """
     require(flying=s.late[g] > 0)
     s.late[g] = s.late[g] - 1
+    for p in each(Prefix):
+        s.bytes[p, g] = ite(s.late[g] > s.doomed[g], Bytes.WRONG, s.bytes[p, g])
 
 
 @action("A-29", state="g")

@@ -195,6 +195,12 @@ def work_is_wanted(s: Allocator, p: Prefix, g: Group) -> Term:
 
 
 @invariant("I-2")
+def recovery_keeps_its_frames(s: Allocator, p: Prefix, g: Group) -> Term:
+    """While a prefix is recovered, no frame that was claimed for it is taken away."""
+    return implies(recovering(s, p), s.device[p, g] != Device.ABSENT)
+
+
+@invariant("I-2")
 def unknown_is_wanted(s: Allocator, p: Prefix, g: Group) -> Term:
     """What nobody can find exists, on any tier, only while somebody recovers the prefix."""
     exists = (
@@ -304,7 +310,13 @@ INVARIANTS = (
     *(first_come_first_served, room_is_made_on_demand, reserve_is_left),
     *(conserved, legal_arcs, legal_copies, only_right_is_stored, usable_is_immutable),
     *(published_complete, entries_go_last, known_has_entries, work_is_wanted),
-    *(unknown_is_wanted, only_an_index_is_out_of_step, transfers_have_ends, nothing_stutters),
+    *(
+        recovery_keeps_its_frames,
+        unknown_is_wanted,
+        only_an_index_is_out_of_step,
+        transfers_have_ends,
+        nothing_stutters,
+    ),
     *(leased_is_ready, leased_is_unchanged, leased_as_checked, doubt_is_withheld),
     *(graph_reads_what_it_captured, replays_on_clean_padding),
 )

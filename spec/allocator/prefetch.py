@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fivestate.spec.allocator.aborts import cancel
-from fivestate.spec.allocator.derived import kept, missing, recovering, usable
+from fivestate.spec.allocator.derived import missing, usable
 from fivestate.spec.allocator.state import (
     ABORTS,
     PREFETCHES,
@@ -14,7 +14,7 @@ from fivestate.spec.allocator.state import (
     Request,
 )
 from fivestate.spec.language import EVERY, action, each, exists, forall, ite, require
-from fivestate.spec.vocabulary import COMPRESSED, Device, Phase
+from fivestate.spec.vocabulary import Device, Phase
 
 
 @action("A-61", state=EVERY, given=PREFETCHES)
@@ -27,8 +27,6 @@ def prefetch(s: Allocator, p: Prefix) -> None:
     """
     require(
         known=s.known[p],
-        kept=kept(s, p, COMPRESSED),
-        settled=~recovering(s, p),
         unheld=forall(Request, lambda r: s.want[r] != p),
         useful=exists(Group, lambda g: s.device[p, g] == Device.ABSENT),
         reserve=forall(Group, lambda g: s.free[g] >= missing(s, p, g) + RESERVE[g]),

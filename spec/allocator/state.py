@@ -105,26 +105,30 @@ class Allocator(State):
     )
 
     bytes = Array(
-        *("what a kernel would see in the cell (ghost)", Prefix, Group),
+        *("what a kernel would see in the cell", Prefix, Group),
         of=Bytes,
         initial=Bytes.WRONG,
+        ghost=True,
     )
     stored = Array(
-        *("what the copy would give (ghost)", Prefix, Group),
+        *("what the copy would give", Prefix, Group),
         of=Bytes,
         initial=Bytes.WRONG,
+        ghost=True,
         given=STORES,
     )
     archived = Array(
-        *("what the copy on disk would give (ghost)", Prefix, Group),
+        *("what the copy on disk would give", Prefix, Group),
         of=Bytes,
         initial=Bytes.WRONG,
+        ghost=True,
         given=DISK,
     )
     same = Array(
-        *("the graph's addresses are still its cells' (ghost)", Prefix),
+        *("the graph's addresses are still its cells'", Prefix),
         of=BOOL,
         initial=False,
+        ghost=True,
         given=GRAPHS,
     )
-    late = Array("transfers still flying (ghost)", Group, of=within(0, CAP), initial=0)
+    late = Array("transfers still flying", Group, of=within(0, CAP), initial=0)

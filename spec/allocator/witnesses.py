@@ -188,7 +188,7 @@ def padding_dirty(s: Allocator, r: Request, p: Prefix) -> Term:
     return (s.phase[r] == Phase.LEASED) & (s.want[r] == p) & s.graph[p] & s.dirty
 
 
-@witness("W-22", given=FORKS & has(TAIL))
+@witness("W-22", given=FORKS & has(TAIL) & SHARING)
 def tails_apart(s: Allocator, r: Request, q: Request, p: Prefix) -> Term:
     """Two requests have forked: one has written into its own tail, one reads the shared one."""
     both = (s.phase[r] == Phase.RUNNING) & (s.phase[q] == Phase.RUNNING)

@@ -94,6 +94,7 @@ class Variable:
     """A variable: what it means, the sorts that index it, its domain and its first value.
 
     A model has it only where ``given`` is true of its constants; elsewhere it is its first value.
+    A ``ghost`` is what the machine speaks of and nobody in it knows: no guard reads it.
     """
 
     name: str
@@ -105,8 +106,10 @@ class Variable:
         of: Domain,
         initial: Value | Table,
         given: Term | bool = True,
+        ghost: bool = False,
     ) -> None:
         self.says, self.over, self.of, self.initial = says, over, of, initial
+        self.ghost = ghost
         self.given = lift(given, Boolean())
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -176,8 +179,9 @@ class Scalar(Variable):
         of: Domain,
         initial: Value,
         given: Term | bool = True,
+        ghost: bool = False,
     ) -> None:
-        super().__init__(says, of=of, initial=initial, given=given)
+        super().__init__(says, of=of, initial=initial, given=given, ghost=ghost)
 
     @overload
     def __get__(self, instance: None, owner: type[State]) -> Self: ...
@@ -202,11 +206,12 @@ class Array(Variable):
         of: Domain,
         initial: Value | Table,
         given: Term | bool = True,
+        ghost: bool = False,
     ) -> None:
         if len(over) not in (1, 2):
             message = f"an array is indexed by one sort or two, not {len(over)}"
             raise SpecError(message)
-        super().__init__(says, *over, of=of, initial=initial, given=given)
+        super().__init__(says, *over, of=of, initial=initial, given=given, ghost=ghost)
 
     @overload
     def __get__(self, instance: None, owner: type[State]) -> Self: ...

@@ -73,6 +73,8 @@ class Machine:
         _refuse_twice("property", [source.name for source in self.properties])
         self._refuse_unused()
         self._refuse_took()
+        for traced in self.actions:
+            self._refuse_ghost_reads(traced)
         if self.routes is not None:
             for traced in self.actions:
                 for effect in traced.effects:
@@ -149,6 +151,24 @@ class Machine:
                 if isinstance(node, Took) and not node.actions <= names:
                     unknown = ", ".join(sorted(node.actions - names))
                     message = f"{claim.name} asks took({unknown}), which is not in NEXT: add it"
+                    raise SpecError(message)
+
+    def _refuse_ghost_reads(self, traced: Action) -> None:
+        """Refuse an action in which a ghost decides anything but another ghost."""
+        variables = self.state.variables
+        trees = [(f"guard {guard.name!r}", guard.condition) for guard in traced.guards]
+        trees += [
+            (effect.variable, effect.value)
+            for effect in traced.effects
+            if not variables[effect.variable].ghost
+        ]
+        for where, tree in trees:
+            for node in walk(tree):
+                if isinstance(node, Read) and variables[node.variable].ghost:
+                    message = (
+                        f"{traced.name}: {where} reads the ghost {node.variable!r}: nobody in the "
+                        "machine knows it"
+                    )
                     raise SpecError(message)
 
     def _refuse_misrouted(self, routes: type[Sort], traced: Action, effect: Effect) -> None:

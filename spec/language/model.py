@@ -122,14 +122,14 @@ class Model:
 
     def constant(self, name: str, indices: Codes) -> int:
         """Return the value of a switch, a size or one cell of a table or relation."""
-        return self._constants.get((name, indices), 0)
+        return self.constants.get((name, indices), 0)
 
     @cached_property
     def _elements(self) -> dict[type[Sort], Codes]:
         return {}
 
     @cached_property
-    def _constants(self) -> dict[tuple[str, Codes], int]:
+    def constants(self) -> dict[tuple[str, Codes], int]:
         """The value of each constant at some codes; what a table does not list is 0."""
         fixed: dict[tuple[str, Codes], int] = {}
         for name, value in self.settings.items():

@@ -70,16 +70,20 @@ def parse(text: str, machine: Machine, settings: Mapping[str, Setting]) -> tuple
         raise ModelError(f"{left.strip()!r} is no setting: write {name}=value")
     if isinstance(old, tuple):
         return name, tuple(_member(part, _enum(name, machine)) for part in right.split(","))
-    value = _number(text, right.strip(), truth=isinstance(old, bool))
+    value = _number(text, right.strip(), truth=_is_truth(old))
     if not isinstance(old, Mapping):
         return name, value
-    table: dict[Enum, int] = {
-        key: int(entry) for key, entry in old.items() if isinstance(key, Enum)
-    }
+    table: dict[Enum, int] = {key: entry for key, entry in old.items() if isinstance(key, Enum)}
     if not table:
         raise ModelError(f"{name} is fixed by the specification and cannot be set")
     keys = [_member(part, type(next(iter(table)))) for part in path] or list(table)
     return name, {**table, **dict.fromkeys(keys, value)}
+
+
+def _is_truth(value: Setting) -> bool:
+    """Say that a setting is a truth value, or a relation of them."""
+    entries = list(value.values()) if isinstance(value, Mapping) else [value]
+    return bool(entries) and all(isinstance(entry, bool) for entry in entries)
 
 
 def _check_sort(where: str, sort: type[Sort], chosen: Setting) -> None:

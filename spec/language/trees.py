@@ -123,6 +123,10 @@ class Took:
     actions: frozenset[str]
     type: Type = Boolean()
 
+    def __repr__(self) -> str:
+        """Return the same text in every process: a set's own order differs."""
+        return f"Took({sorted(self.actions)})"
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:

@@ -1,0 +1,1 @@
+"""Exporters: the specification in other people's languages, and their tools run on it."""

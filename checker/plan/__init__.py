@@ -1,0 +1,1 @@
+"""Planning: block sizes for a geometry and wishes, or the wishes that conflict."""
