@@ -22,7 +22,7 @@ class Emitter:
 
     def __init__(self, model: Model, layout: Layout, claims: Claims) -> None:
         self.model, self.layout, self.claims = model, layout, claims
-        self.word = f"i{64 * layout.words}"
+        self.word = layout.word
         truths = [isinstance(cell.type, Boolean) for cell in model.cells]
         self._lowering = Lowering(layout, truths, self.word)
 

@@ -29,6 +29,7 @@ class Layout:
         shifts: for each cell the position of its lowest bit.
         widths: for each cell its number of bits; a cell with one value has none.
         words: how many machine words a state takes, 1 or 2.
+        word: LLVM's type of the packed number.
     """
 
     def __init__(self, model: Model) -> None:
@@ -45,6 +46,7 @@ class Layout:
         if self.bits > MAX_BITS:
             raise ModelError(_too_wide(model, self.widths, self.bits))
         self.words = 1 if self.bits <= WORD_BITS else 2
+        self.word = f"i{WORD_BITS * self.words}"
 
     def pack(self, codes: Codes) -> int:
         """Return the packed state."""

@@ -50,12 +50,13 @@ def prepare(model: Model, workers: int) -> Program:
         message = f"model {model.name} has {len(model.steps):,} steps, and at most "
         raise ModelError(message + f"{MAX_STEPS:,} can be compiled")
     claims = Claims(model)
-    name = recipe(model, workers)
+    shared = kernel(layout.word, len(model.steps), workers)
+    name = recipe(model, shared)
     code = recall(name)
     emitted = 0.0
     if code is None:
         try:
-            text = source(model, layout, claims, workers)
+            text = f"{shared}\n{source(model, layout, claims)}"
         except ModelError as error:
             message = f"model {model.name}: {error}"
             raise ModelError(message) from None
@@ -64,8 +65,7 @@ def prepare(model: Model, workers: int) -> Program:
     return Program(model, layout, claims, workers, code, emitted)
 
 
-def source(model: Model, layout: Layout, claims: Claims, workers: int) -> str:
-    """Return the model's whole program in LLVM's notation."""
+def source(model: Model, layout: Layout, claims: Claims) -> str:
+    """Return the model's own part of its program in LLVM's notation."""
     emitter = Emitter(model, layout, claims)
-    shared = kernel(emitter.word, len(model.steps), workers)
-    return f"{shared}\n{emitter.successors()}\n{emitter.judge()}"
+    return f"{emitter.successors()}\n{emitter.judge()}"

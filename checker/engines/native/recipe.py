@@ -21,8 +21,13 @@ _WRITERS = ("fivestate.spec.language", "fivestate.checker.engines.native")
 _machines: dict[int, tuple[Machine, str]] = {}
 
 
-def recipe(model: Model, workers: int) -> str:
-    """Return the digest of all that the model's text depends on, or nothing if none is known."""
+def recipe(model: Model, shared: str) -> str:
+    """Return the digest of all that the model's text depends on, or nothing if none is known.
+
+    Args:
+        model: the model.
+        shared: the part of the text that is not the model's own.
+    """
     if not hasattr(model, "machine"):
         return ""  # made of ground trees by hand, as tests do: there is nothing to save
     parts = (
@@ -34,7 +39,7 @@ def recipe(model: Model, workers: int) -> str:
         repr(model.first),
         repr([claim.name for claim in model.claims]),
         repr([step.label for step in model.steps]),
-        str(workers),
+        shared,
     )
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
