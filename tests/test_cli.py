@@ -70,12 +70,14 @@ def test_refuted_is_1_and_tells_the_story(run: Any) -> None:
     assert lines[-1].startswith("REFUTED: 1 of 1 model, ")
 
 
-@pytest.mark.parametrize("limit", ["--max-states=10", "--max-seconds=0"])
-def test_cut_short_is_2_and_says_why(run: Any, limit: str) -> None:
-    code, out, err = run("check", "--model", "homogeneous", limit)
+@pytest.mark.parametrize("engine", ["python", "native"])
+@pytest.mark.parametrize("limit", ["--max-states=10", "--max-seconds=0", "--max-memory=1"])
+def test_cut_short_is_2_and_says_why(run: Any, limit: str, engine: str) -> None:
+    name = "all-groups" if "memory" in limit else "homogeneous"
+    code, out, err = run("check", "--model", name, limit, "--engine", engine)
     assert (code, err) == (2, "")
     model, closing = out.splitlines()
-    assert model.startswith("homogeneous       UNDETERMINED ")
+    assert model.startswith(f"{name:<18}UNDETERMINED ")
     assert "  stopped: limit of " in model
     assert closing.startswith("UNDETERMINED: 1 of 1 model, ")
     assert "PROVED" not in out
@@ -323,7 +325,7 @@ def test_ctrl_c_reports_what_was_covered() -> None:
 
 
 def test_a_second_ctrl_c_leaves_at_once(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def twice(*_: Any) -> None:
+    def twice(*_: Any, **__: Any) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
 

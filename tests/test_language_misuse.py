@@ -601,7 +601,7 @@ def test_aliased_cells_are_found_when_a_model_is_made() -> None:
     apart = Model("apart", "No alias.", Machine("pair", Pair, (swap,), (some,)), PAIRED)
     assert len(apart.steps) == 4
     with pytest.raises(SpecError, match=r"alias\(b0, GREEN\) assigns one\[b0, GREEN\] twice"):
-        _ = Model("aliased", "One.", machine, PAIRED).steps
+        _ = [step.updates for step in Model("aliased", "One.", machine, PAIRED).steps]
 
 
 PAIRED: dict[str, Setting] = {"box": 2, "lid": (Colour.RED, Colour.GREEN)}

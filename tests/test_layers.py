@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[1] / ".src" / "fivestate"
 # A name allows all below it; the standard library is open to every layer.
 ALLOWED = {
     "spec": "fivestate.spec",
-    "checker": "fivestate.spec fivestate.checker llvmlite networkx numba numpy rich scipy typer z3",
+    "checker": "fivestate.spec fivestate.checker "
+    "llvmlite matplotlib networkx numpy rich scipy typer z3",
     "kernels": "fivestate.spec fivestate.kernels numpy torch triton",
     "impl": "fivestate.spec fivestate.kernels fivestate.impl "
     "blake3 numpy prometheus_client safetensors torch transformers xxhash",

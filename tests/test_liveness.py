@@ -137,7 +137,17 @@ def explored(model: Model) -> Exploration:
 
 
 def test_every_slice_is_live() -> None:
-    small = ("hybrid", "sharing", "sharing-tight", "tiers", "graph", "fork", "index", "prefetch", "one-slot")
+    small = (
+        "hybrid",
+        "sharing",
+        "sharing-tight",
+        "tiers",
+        "graph",
+        "fork",
+        "index",
+        "prefetch",
+        "one-slot",
+    )
     for name in small:
         assert not any(traps(explored(MODELS[name])).values()), name
 

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("checker", "impl", "kernels", "spec")
-DATA = {".json", ".ll", ".md", ".py", ".toml", ".typed"}
+DATA = {".json", ".ll", ".md", ".pml", ".py", ".toml", ".typed"}
 
 
 @dataclass(frozen=True)

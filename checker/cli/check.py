@@ -36,6 +36,10 @@ def check(
         float | None,
         typer.Option(min=0, help="Stop each model after so long (UNDETERMINED)."),
     ] = None,
+    max_memory: Annotated[
+        int | None,
+        typer.Option(min=1, help="Stop before a search takes more than so many MiB."),
+    ] = None,
     liveness: Annotated[
         bool,
         typer.Option("--liveness", help="Also judge that what waits is served, under fairness."),
@@ -70,7 +74,7 @@ def check(
     engines = [select(engine, each) for each in models]
     if junit is not None:
         files.refuse_unwritable(junit)
-    limits = Limits(max_states, max_seconds)
+    limits = Limits(max_states, max_seconds, None if max_memory is None else max_memory << 20)
     reports = []
     with interruptible() as interrupted:
         for each, explore in zip(models, engines, strict=True):

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from fivestate.spec.language.model import Case, Codes, Model
 
 NAME = "python"
+STATE_OVERHEAD_BYTES = 150
+"""What a state takes beside its tuple: its number, its places in the table and in the lists."""
+
 PULSE_STATES = 2_000
 """How many states are explored between two looks at the limits."""
 
@@ -57,12 +60,14 @@ def explore(
     out: list[tuple[int, Codes]] = []
     bad: list[int] = []
     explored, level_end, stopped = 0, 0, ""
+    state_bytes = sys.getsizeof(model.initial) + STATE_OVERHEAD_BYTES
     while explored < len(states):
         if explored == level_end:
             levels.append(len(states) - explored)
             level_end = len(states)
         if explored % PULSE_STATES == 0 or len(states) >= most:
-            stopped = _reason(limits, interrupted, len(states), started)
+            bytes_taken = len(states) * state_bytes
+            stopped = _reason(limits, interrupted, len(states), bytes_taken, started)
             if stopped:
                 break
             if progress is not None:
@@ -182,11 +187,19 @@ def _optional(model: Model, cases: list[Case]) -> Function | None:
     return _compiled(model, "step", cases, step=True) if cases else None
 
 
-def _reason(limits: Limits, interrupted: threading.Event, states: int, started: float) -> str:
+def _reason(
+    limits: Limits,
+    interrupted: threading.Event,
+    states: int,
+    bytes_taken: int,
+    started: float,
+) -> str:
     if interrupted.is_set():
         return "interrupted"
     if limits.states is not None and states >= limits.states:
         return f"limit of {limits.states:,} states"
     if limits.seconds is not None and time.perf_counter() - started >= limits.seconds:
         return f"limit of {limits.seconds:g} s"
+    if limits.bytes is not None and bytes_taken >= limits.bytes:
+        return f"limit of {limits.bytes:,} bytes"
     return ""
