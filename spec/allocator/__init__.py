@@ -9,6 +9,7 @@ from fivestate.spec.allocator.aborts import (
     abort_waiting,
     drained,
 )
+from fivestate.spec.allocator.bookkeeping import BOOKKEEPING
 from fivestate.spec.allocator.cells import (
     evict,
     land,
@@ -69,6 +70,6 @@ NEXT = (
     *(change_weights, change_kernels, crash),
 )
 
-PROPERTIES = (*INVARIANTS, *LIVENESS, *WITNESSES)
+PROPERTIES = (*INVARIANTS, *BOOKKEEPING, *LIVENESS, *WITNESSES)
 
 ALLOCATOR = Machine("allocator", Allocator, NEXT, PROPERTIES, Group, FAIRNESS)
