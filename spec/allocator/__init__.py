@@ -22,10 +22,10 @@ from fivestate.spec.allocator.cells import (
     repack,
 )
 from fivestate.spec.allocator.changes import change_kernels, change_weights, crash
-from fivestate.spec.allocator.fairness import FAIRNESS
+from fivestate.spec.allocator.fairness import FAIRNESS, LIVENESS
 from fivestate.spec.allocator.forks import append, copy_on_write, fork
 from fivestate.spec.allocator.graphs import capture, invalidate, replay, scrub
-from fivestate.spec.allocator.invariants import INVARIANTS, LIVENESS
+from fivestate.spec.allocator.invariants import INVARIANTS
 from fivestate.spec.allocator.prefetch import abort_prefetch, prefetch, prefetched
 from fivestate.spec.allocator.requests import (
     admit,

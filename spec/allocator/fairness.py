@@ -1,4 +1,4 @@
-"""What liveness needs: what must go on, what must not be put off, and what happens finitely often.
+"""Liveness: who is served in the end, and what it takes for that to be so.
 
 Weak fairness alone is not enough. A waiter is served because of five things together, and
 without any one of them there is a run in which it waits for ever:
@@ -21,11 +21,41 @@ from fivestate.spec.allocator.aborts import (
 )
 from fivestate.spec.allocator.cells import land, made, make, make_room, publish, reclaim, repack
 from fivestate.spec.allocator.changes import change_kernels, change_weights, crash
+from fivestate.spec.allocator.derived import in_use, waiting
 from fivestate.spec.allocator.graphs import invalidate, scrub
 from fivestate.spec.allocator.prefetch import abort_prefetch, prefetched
 from fivestate.spec.allocator.requests import admit, finish, lease, reclassify, resume, run
+from fivestate.spec.allocator.state import Allocator, Group, Request
 from fivestate.spec.allocator.tiers import demote_good, fetch, load_begin, load_good, store_good
-from fivestate.spec.language import Fairness
+from fivestate.spec.language import Fairness, Term, escape
+from fivestate.spec.vocabulary import Phase
+
+
+@escape("L-1")
+def waits(s: Allocator, r: Request) -> Term:
+    """A waiting request is served."""
+    return waiting(s, r)
+
+
+@escape("L-2")
+def recovers(s: Allocator, r: Request) -> Term:
+    """A recovery ends."""
+    return s.phase[r] == Phase.RECOVERING
+
+
+@escape("L-3")
+def in_doubt(s: Allocator, g: Group) -> Term:
+    """A withheld frame comes back."""
+    return s.doomed[g] > 0
+
+
+@escape("L-4")
+def uses(s: Allocator, r: Request) -> Term:
+    """A request that holds its prefix ends."""
+    return in_use(s, r) & (s.phase[r] != Phase.RECOVERING)
+
+
+LIVENESS = (waits, recovers, in_doubt, uses)
 
 FAIRNESS = Fairness(
     weak=(

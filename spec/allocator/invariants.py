@@ -42,7 +42,6 @@ from fivestate.spec.language import (
     Term,
     changes,
     count,
-    escape,
     forall,
     implies,
     invariant,
@@ -280,30 +279,6 @@ def replays_on_clean_padding(s: Allocator, p: Prefix) -> Term:
     return implies(replaying(s, p), s.graph[p] & ~s.dirty)
 
 
-@escape("L-1")
-def waits(s: Allocator, r: Request) -> Term:
-    """A waiting request is served."""
-    return waiting(s, r)
-
-
-@escape("L-2")
-def recovers(s: Allocator, r: Request) -> Term:
-    """A recovery ends."""
-    return s.phase[r] == Phase.RECOVERING
-
-
-@escape("L-3")
-def in_doubt(s: Allocator, g: Group) -> Term:
-    """A withheld frame comes back."""
-    return s.doomed[g] > 0
-
-
-@escape("L-4")
-def uses(s: Allocator, r: Request) -> Term:
-    """A request that holds its prefix ends."""
-    return in_use(s, r) & (s.phase[r] != Phase.RECOVERING)
-
-
 INVARIANTS = (
     *(sound, usable_is_right),
     *(within_cap, within_budget, within_slots, claims_at_once),
@@ -320,5 +295,3 @@ INVARIANTS = (
     *(leased_is_ready, leased_is_unchanged, leased_as_checked, doubt_is_withheld),
     *(graph_reads_what_it_captured, replays_on_clean_padding),
 )
-
-LIVENESS = (waits, recovers, in_doubt, uses)
