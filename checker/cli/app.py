@@ -13,6 +13,7 @@ import typer
 from typer.exceptions import TyperException
 from typer.main import get_command
 
+from fivestate.checker.cli.bench import bench
 from fivestate.checker.cli.book import book
 from fivestate.checker.cli.check import check
 from fivestate.checker.cli.counts import counts
@@ -38,6 +39,7 @@ app.command()(plan)
 app.command()(explain)
 app.command()(export)
 app.command()(counts)
+app.command()(bench)
 app.command()(book)
 
 

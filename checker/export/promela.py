@@ -159,7 +159,7 @@ def _invariants(words: Words) -> Iterator[str]:
 
 def _wrapped(text: str, note: str = "") -> Iterator[str]:
     """Break long lines, never before an operator (see ``_guards``), and add a comment."""
-    glued = re.sub(r" (&&|\|\||->|[=!<>]=|[-+*/<>:]) ", "\0\\1 ", text)
+    glued = re.sub(r" (&&|\|\||->|[=!<>]=|[-+*/<>:])(?=\s|$)", "\0\\1", text)
     if note:
         glued += f" /*\0{note}\0*/"
     for line in glued.splitlines():
