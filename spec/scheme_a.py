@@ -17,7 +17,9 @@ from fivestate.spec.language import (
     State,
     Term,
     action,
+    changes,
     each,
+    escape,
     exists,
     forall,
     implies,
@@ -25,6 +27,8 @@ from fivestate.spec.language import (
     ite,
     maybe,
     require,
+    step,
+    witness,
 )
 from fivestate.spec.vocabulary import COMPRESSED
 
@@ -70,7 +74,39 @@ def sound(s: SchemeA, r: Request, p: Prefix) -> Term:
     return implies(s.reading[r] == p, s.cached[p])
 
 
-SCHEME_A = Machine("scheme-a", SchemeA, (compute, reuse, done, drop), (sound,))
+@step("I-2")
+def one_block_at_a_time(before: SchemeA, after: SchemeA, r: Request) -> Term:
+    """Whoever reads a block reads it until it is done."""
+    was, now = before.reading[r], after.reading[r]
+    return (was == NOTHING) | (now == was) | (now == NOTHING)
+
+
+@step("I-2")
+def nothing_stutters(before: SchemeA, after: SchemeA) -> Term:
+    """Every action changes something."""
+    return changes(before, after)
+
+
+@witness("W-5")
+def shared(s: SchemeA, r: Request, q: Request, p: Prefix) -> Term:
+    """Two requests read one block at the same time."""
+    return (r != q) & (s.reading[r] == p) & (s.reading[q] == p)
+
+
+@escape("L-1")
+def reads(s: SchemeA, r: Request) -> Term:
+    """A request that reads can stop."""
+    return s.reading[r] != NOTHING
+
+
+@escape("L-3")
+def kept(s: SchemeA, p: Prefix) -> Term:
+    """A block can be evicted."""
+    return s.cached[p]
+
+
+PROPERTIES = (sound, one_block_at_a_time, nothing_stutters, reads, kept, shared)
+SCHEME_A = Machine("scheme-a", SchemeA, (compute, reuse, done, drop), PROPERTIES)
 
 
 def as_scheme_a(s: Allocator, a: SchemeA) -> None:

@@ -19,6 +19,7 @@ from fivestate.checker.cli.check import check
 from fivestate.checker.cli.counts import counts
 from fivestate.checker.cli.explain import explain
 from fivestate.checker.cli.export import export
+from fivestate.checker.cli.mutants import mutants
 from fivestate.checker.cli.plan import plan
 from fivestate.spec.language.errors import ModelError, SpecError
 
@@ -35,6 +36,7 @@ app = typer.Typer(
     epilog="Exit codes: 0 PROVED, 1 REFUTED, 2 UNDETERMINED (cut short), 64 wrong usage.",
 )
 app.command()(check)
+app.command()(mutants)
 app.command()(plan)
 app.command()(explain)
 app.command()(export)

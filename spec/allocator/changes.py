@@ -153,6 +153,12 @@ def survives(s: Allocator, p: Prefix, g: AnyGroup) -> Term:
 
 
 def holds_anything(s: Allocator) -> Term:
-    """The device has something, or a transfer is under way."""
-    cells = exists(Prefix, lambda p: exists(Group, lambda g: s.device[p, g] != Device.ABSENT))
+    """Device or host memory has something, or a transfer is under way."""
+    cells = exists(
+        Prefix,
+        lambda p: exists(
+            Group,
+            lambda g: (s.device[p, g] != Device.ABSENT) | (DISK & (s.copy[p, g] != Copy.NONE)),
+        ),
+    )
     return cells | exists(Group, lambda g: s.doomed[g] > 0) | s.dirty | ~transfers_ended(s)

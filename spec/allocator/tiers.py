@@ -139,7 +139,7 @@ def demote_begin(s: Allocator, p: Prefix, g: Group) -> None:
 @action("A-52", state="g", given=DISK)
 def demote_good(s: Allocator, p: Prefix, g: Group) -> None:
     """The disk copy is complete and synced."""
-    require(moving=(s.disk[p, g] == Copy.STORING) & stored(s, p, g))
+    require(moving=s.disk[p, g] == Copy.STORING)
     s.disk[p, g] = s.copy[p, g]
     s.archived[p, g] = s.stored[p, g]
 

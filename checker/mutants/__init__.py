@@ -1,0 +1,1 @@
+"""Teeth: machines with one fault each, and whether anything notices."""
