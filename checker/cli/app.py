@@ -21,6 +21,7 @@ from fivestate.checker.cli.explain import explain
 from fivestate.checker.cli.export import export
 from fivestate.checker.cli.mutants import mutants
 from fivestate.checker.cli.plan import plan
+from fivestate.checker.cli.prove import prove
 from fivestate.spec.language.errors import ModelError, SpecError
 
 USAGE_ERROR = 64
@@ -36,6 +37,7 @@ app = typer.Typer(
     epilog="Exit codes: 0 PROVED, 1 REFUTED, 2 UNDETERMINED (cut short), 64 wrong usage.",
 )
 app.command()(check)
+app.command()(prove)
 app.command()(mutants)
 app.command()(plan)
 app.command()(explain)

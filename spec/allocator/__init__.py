@@ -26,6 +26,7 @@ from fivestate.spec.allocator.fairness import FAIRNESS, LIVENESS
 from fivestate.spec.allocator.forks import append, copy_on_write, fork
 from fivestate.spec.allocator.graphs import capture, invalidate, replay, scrub
 from fivestate.spec.allocator.invariants import INVARIANTS
+from fivestate.spec.allocator.lemmas import LAWS
 from fivestate.spec.allocator.policy import POLICY
 from fivestate.spec.allocator.prefetch import abort_prefetch, prefetch, prefetched
 from fivestate.spec.allocator.requests import (
@@ -73,4 +74,4 @@ NEXT = (
 
 PROPERTIES = (*INVARIANTS, *BOOKKEEPING, *POLICY, *LIVENESS, *WITNESSES)
 
-ALLOCATOR = Machine("allocator", Allocator, NEXT, PROPERTIES, Group, FAIRNESS)
+ALLOCATOR = Machine("allocator", Allocator, NEXT, PROPERTIES, Group, FAIRNESS, LAWS)

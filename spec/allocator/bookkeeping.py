@@ -9,6 +9,7 @@ from __future__ import annotations
 from fivestate.spec.allocator.derived import archived, stored, verdict, waiting
 from fivestate.spec.allocator.state import (
     GRAPHS,
+    LAYOUTS,
     STORES,
     Allocator,
     Group,
@@ -16,7 +17,7 @@ from fivestate.spec.allocator.state import (
     Request,
 )
 from fivestate.spec.language import NOTHING, Term, implies, invariant, step
-from fivestate.spec.vocabulary import Bytes, Copy, Device, Phase
+from fivestate.spec.vocabulary import Bytes, Copy, Device, Fit, Phase
 
 
 @invariant("I-1")
@@ -72,8 +73,16 @@ def ghosts_are_of_something(s: Allocator, p: Prefix, g: Group) -> Term:
     )
 
 
+@invariant("I-0", given=STORES | LAYOUTS)
+def marks_are_deserved(s: Allocator, p: Prefix, g: Group) -> Term:
+    """What is marked as misplaced, old or out of step is not right as it is."""
+    cell = implies(s.fit[p, g] != Fit.OK, s.bytes[p, g] != Bytes.RIGHT)
+    host = implies(s.copy[p, g] == Copy.OLD, s.stored[p, g] != Bytes.RIGHT)
+    return cell & host & implies(s.disk[p, g] == Copy.OLD, s.archived[p, g] != Bytes.RIGHT)
+
+
 BOOKKEEPING = (
     *(waiters_are_in_order, idle_is_blank, only_known_is_stored),
     *(verdict_is_of_a_waiter, hit_that_stands_is_true),
-    *(same_is_of_a_graph, ghosts_are_of_something),
+    *(same_is_of_a_graph, ghosts_are_of_something, marks_are_deserved),
 )

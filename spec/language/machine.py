@@ -58,6 +58,7 @@ class Machine:
         routes: the sort of the cache states, if cells are routed by it: an action then only
             writes cells of the state it declares (I-2).
         fairness: what its liveness may rely on; without it, nothing is promised.
+        laws: what a model's settings must satisfy; they speak of constants only.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Machine:
     properties: tuple[PropertySource, ...]
     routes: type[Sort] | None = None
     fairness: Fairness = Fairness(())
+    laws: tuple[PropertySource, ...] = ()
 
     def __post_init__(self) -> None:
         """Trace everything, so that a mistake is found where the machine is written."""
@@ -92,6 +94,11 @@ class Machine:
     def claims(self) -> tuple[Property, ...]:
         """The traced properties, in the order of ``properties``."""
         return tuple(source.trace(self.state) for source in self.properties)
+
+    @cached_property
+    def rules(self) -> tuple[Property, ...]:
+        """The traced laws of the settings."""
+        return tuple(source.trace(self.state) for source in self.laws)
 
     @cached_property
     def sorts(self) -> tuple[type[Sort], ...]:

@@ -87,6 +87,11 @@ class Model:
             ModelError: one is unknown, missing or out of its range.
         """
         check(self.name, self.machine, self.settings)
+        for law in self.machine.rules:
+            if self._fixed(law.given) and not all(
+                evaluate(case.condition, ()) for case in self.cases(law)
+            ):
+                raise ModelError(f"model {self.name}: its settings contradict: {law.sentence}")
 
     def set(self, *texts: str) -> Model:
         """Return this model with some settings changed, each written ``name=value``.

@@ -1,0 +1,1 @@
+"""The theorems of arithmetic, by what they speak of."""
