@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from enum import Enum
 from pathlib import Path
 
 import pytest
 
 from fivestate.checker.counts import load
-from fivestate.spec.language import Model
+from fivestate.spec.language import Model, ModelError
 from fivestate.spec.language.trees import Cell, Node, walk
 from fivestate.spec.models import DEEP, FAILS, HOLDS, LARGE, MODELS, OFF, SLICES
+from fivestate.spec.vocabulary import COMPRESSED, INDEXER
 
 COUNTS = load(Path(__file__).with_name("counts.json"))
 
@@ -53,6 +56,24 @@ def test_every_feature_is_on_in_some_model_that_holds() -> None:
     switches = [name for name, value in OFF.items() if isinstance(value, bool)]
     for name in switches:
         assert any(model.settings.get(name) for model in HOLDS), name
+
+
+@pytest.mark.parametrize(
+    ("changes", "law"),
+    [
+        (("stores=false", "disk=true"), "A disk is there only behind a host tier."),
+        (("storable.INDEXER=true",), "An index is not stored"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(
+    changes: tuple[str, ...],
+    law: str,
+) -> None:
+    model = MODELS["index"]
+    storable: dict[Enum, bool] = {COMPRESSED: True, INDEXER: False}
+    model = replace(model, settings={**model.settings, "storable": storable})
+    with pytest.raises(ModelError, match=law):
+        model.set(*changes)
 
 
 def test_every_property_is_judged_in_some_model_that_holds() -> None:
