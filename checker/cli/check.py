@@ -60,7 +60,7 @@ def check(
 
     from fivestate.checker.cli import files, machine_readable, text
     from fivestate.checker.cli.interrupt import interruptible
-    from fivestate.checker.engines import select
+    from fivestate.checker.engines import prepared, select
     from fivestate.checker.exploration import Limits
     from fivestate.checker.judge import check as judge
     from fivestate.checker.verdicts import worst
@@ -76,8 +76,10 @@ def check(
         files.refuse_unwritable(junit)
     limits = Limits(max_states, max_seconds, None if max_memory is None else max_memory << 20)
     reports = []
-    with interruptible() as interrupted:
-        for each, explore in zip(models, engines, strict=True):
+    with interruptible() as interrupted, prepared(models, engines) as wait_for:
+        for number, (each, explore) in enumerate(zip(models, engines, strict=True)):
+            if not interrupted.is_set():
+                wait_for(number)
             with _progress(each) as progress:
                 report = judge(each, explore, limits, interrupted, progress, liveness=liveness)
             reports.append(report)

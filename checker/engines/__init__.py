@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from fivestate.checker.engines import native, python
@@ -16,6 +19,32 @@ ENGINES: dict[str, Engine] = {python.NAME: python.explore, native.NAME: native.e
 
 SMALL_STEPS = 30
 """Up to so many steps a model is searched in less time than native code takes to load."""
+
+
+@contextmanager
+def prepared(models: Sequence[Model], engines: Sequence[Engine]) -> Iterator[Callable[[int], None]]:
+    """Compile the models that are searched natively ahead, beside the searches before theirs.
+
+    Gives a function that waits until the model of that number is ready. What goes wrong is left to
+    the search, which meets it again and says so.
+    """
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        ready = [
+            pool.submit(native.prepare, model, native.workers())
+            for model, engine in zip(models, engines, strict=True)
+            if engine is native.explore
+        ]
+        numbers = [n for n, engine in enumerate(engines) if engine is native.explore]
+        waiting = dict(zip(numbers, ready, strict=True))
+        try:
+            yield lambda number: _wait(waiting.get(number))
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _wait(work: Future[native.Program] | None) -> None:
+    if work is not None:
+        work.exception()
 
 
 def select(name: str, model: Model) -> Engine:
