@@ -12,6 +12,7 @@ from fivestate.spec.language import (
     BOOL,
     NOTHING,
     Array,
+    Fairness,
     Machine,
     Refinement,
     State,
@@ -106,7 +107,11 @@ def kept(s: SchemeA, p: Prefix) -> Term:
 
 
 PROPERTIES = (sound, one_block_at_a_time, nothing_stutters, reads, kept, shared)
-SCHEME_A = Machine("scheme-a", SchemeA, (compute, reuse, done, drop), PROPERTIES)
+FAIRNESS = Fairness(weak=(done, drop), finite=(reuse,))
+"""Readers stop, and a block that nobody asks for any more is evicted."""
+
+NEXT = (compute, reuse, done, drop)
+SCHEME_A = Machine("scheme-a", SchemeA, NEXT, PROPERTIES, fairness=FAIRNESS)
 
 
 def as_scheme_a(s: Allocator, a: SchemeA) -> None:
