@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from fivestate.spec.language import Machine, Model
+from fivestate.spec.language import Model
 from fivestate.spec.language.tracing import Action, ActionSource, Guard
 from fivestate.spec.language.trees import FALSE
 
@@ -39,7 +39,7 @@ def without_action(model: Model, action: str) -> Model:
 
 def _with(model: Model, actions: Iterable[Action | ActionSource]) -> Model:
     old = model.machine
-    machine = Machine(f"{old.name}'", old.state, tuple(actions), old.properties, old.routes)
+    machine = replace(old, name=f"{old.name}'", next=tuple(actions))
     refines = model.refines
     if refines is not None:
         refines = replace(refines, machine=machine)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -29,22 +29,20 @@ def prepared(models: Sequence[Model], engines: Sequence[Engine]) -> Iterator[Cal
     the search, which meets it again and says so.
     """
     with ThreadPoolExecutor(max_workers=1) as pool:
-        ready = [
-            pool.submit(native.prepare, model, native.workers())
-            for model, engine in zip(models, engines, strict=True)
+        work = {
+            number: pool.submit(native.prepare, model, native.workers())
+            for number, (model, engine) in enumerate(zip(models, engines, strict=True))
             if engine is native.explore
-        ]
-        numbers = [n for n, engine in enumerate(engines) if engine is native.explore]
-        waiting = dict(zip(numbers, ready, strict=True))
+        }
+
+        def wait_for(number: int) -> None:
+            if number in work:
+                work[number].exception()
+
         try:
-            yield lambda number: _wait(waiting.get(number))
+            yield wait_for
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _wait(work: Future[native.Program] | None) -> None:
-    if work is not None:
-        work.exception()
 
 
 def select(name: str, model: Model) -> Engine:
