@@ -11,6 +11,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from typing import Any
 import pytest
 from tests.need_spin import needs_spin
 
-from fivestate.checker.bench import check, child, classify, growth, ours, pan, timing
+from fivestate.checker.bench import check, child, classify, elsewhere, growth, ours, pan, timing
 from fivestate.checker.bench.rows import Row, line, to_json
 from fivestate.checker.bench.two_phase import two_phase
 from fivestate.checker.cli import app, bench
@@ -248,7 +250,8 @@ def test_without_matplotlib_nothing_is_measured(
     [
         (("classify", "--plot", "."), "bench classify draws nothing"),
         (("check", "--plot", "no-such-folder"), "cannot draw into no-such-folder"),
-        (("prove",), "'prove' is not one of"),
+        (("prove",), "'prove' is not one of check, classify"),
+        ((), "bench: what is to be measured? One of check, classify"),
     ],
 )
 def test_what_cannot_be_measured_is_refused_in_one_line(
@@ -262,6 +265,80 @@ def test_what_cannot_be_measured_is_refused_in_one_line(
     assert (code, out) == (64, "")
     assert message in err
     assert len(err.splitlines()) == 1
+
+
+ROW = {"what": "copied", "unit": "GB/s", "peer": "copy_", "better": "more"}
+
+
+def another(*, quick: bool, tell: Any) -> Iterator[dict[str, Any]]:
+    """Measure something in another folder."""
+    tell("a page")
+    yield {**ROW, "figure": 30.0, "peer_figure": 40.0}
+    yield {"note": f"quick: {quick}"}
+    yield {**ROW, "figure": 2.0, "peer_figure": 4.0, "unit": "ms", "better": "less"}
+
+
+def empty(**_: Any) -> Iterator[dict[str, Any]]:
+    """Have nothing to measure with."""
+    yield {"note": "no GPU is here"}
+
+
+def wrong(**_: Any) -> Iterator[dict[str, Any]]:
+    """Find that what is measured is wrong."""
+    yield {"refuted": "gather is not what its reference says"}
+
+
+@pytest.fixture(name="others")
+def _others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let other folders have benches."""
+    points = [
+        EntryPoint(each.__name__, f"{__name__}:{each.__name__}", elsewhere.GROUP)
+        for each in (another, empty, wrong)
+    ]
+    points.append(EntryPoint("absent", "no_such_module:bench", elsewhere.GROUP))
+    monkeypatch.setattr(
+        elsewhere, "entry_points", lambda group: points if group == elsewhere.GROUP else []
+    )
+    monkeypatch.setitem(sys.modules, __name__, sys.modules[another.__module__])
+
+
+def test_benches_of_other_folders_are_found_by_entry_point(others: None, run: Any) -> None:
+    del others
+    code, out, err = run("another", "--json", "--quick")
+    assert (code, err) == (0, "")
+    assert [row["ratio"] for row in rows_of(out)] == [0.75, 2.0]
+    assert json.loads(out)["notes"] == ["quick: True"]
+    code, out, err = run("another")
+    assert [line.split()[0] for line in out.splitlines()] == ["what", "copied", "copied", "note:"]
+
+
+def test_a_bench_that_measures_nothing_says_why(others: None, run: Any) -> None:
+    del others
+    assert run("empty") == (0, "note: no GPU is here\n", "")
+    assert run("empty", "--json") == (0, to_json([], ["no GPU is here"]), "")
+
+
+def test_what_computes_something_wrong_is_refuted(others: None, run: Any) -> None:
+    del others
+    message = "fivestate: bench wrong: gather is not what its reference says\n"
+    assert run("wrong", "--json") == (1, "", message)
+
+
+def test_a_bench_that_cannot_be_loaded_says_what_to_install(others: None, run: Any) -> None:
+    del others
+    code, out, err = run("absent")
+    assert (code, out) == (64, "")
+    assert err.startswith("fivestate: bench absent cannot be loaded: No module named")
+    assert err.endswith("pip install 'fivestate[engine]'\n")
+
+
+def test_all_benches_are_listed(others: None, run: Any) -> None:
+    del others
+    names = ["check", "classify", "absent", "another", "empty", "wrong"]
+    code, out, err = run("--list")
+    assert (code, err) == (0, "")
+    assert [line.split()[0] for line in out.splitlines()] == names
+    assert list(json.loads(run("--list", "--json")[1])) == names
 
 
 def test_classify_says_what_a_verdict_costs() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
 
@@ -19,17 +18,18 @@ if TYPE_CHECKING:
 GEOMETRY = "dsv4-flash"
 
 
-class Subject(StrEnum):
-    """What can be measured."""
-
-    CHECK = "check"
-    CLASSIFY = "classify"
+BENCHES = {
+    "check": "the search of a model, beside python and Spin",
+    "classify": "the verdict on a prefix",
+}
+"""The checker's own benches; others are found by entry point."""
 
 
 def bench(
     subject: Annotated[
-        Subject, typer.Argument(help="The search of a model, or the verdict on a prefix.")
-    ],
+        str | None, typer.Argument(help="What to measure: check, classify, or one of --list.")
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List what can be measured.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
     plot: Annotated[
         Path | None,
@@ -41,7 +41,8 @@ def bench(
 ) -> None:
     """Measure speed and memory, each figure beside a peer's; a ratio above 1: ours is better.
 
-    Takes minutes. Exits with 1 if two that searched the same model count differently.
+    Takes minutes. Exits with 1 if what is measured computes something wrong, such as two that
+    search the same model and count differently.
     """
     from fivestate.checker.bench import rows as table
     from fivestate.checker.bench.ours import BenchError
@@ -49,19 +50,25 @@ def bench(
     from fivestate.checker.export.spin import SpinError
     from fivestate.spec.language.errors import ModelError
 
+    if list_:
+        _list(as_json=json)
+        return
+    name = _known(subject)
     if plot is not None:
-        if subject is not Subject.CHECK:
-            raise ModelError(f"bench {subject} draws nothing: --plot is for bench check")
+        if name != "check":
+            raise ModelError(f"bench {name} draws nothing: --plot is for bench check")
         _refuse_undrawable(plot)
     measured: list[Row] = []
     try:
         with _Progress() as progress:
-            notes, rows = _bench(subject, plot, progress.tell, quick=quick)
-            if not json:
+            notes, rows = _bench(name, plot, progress.tell, quick=quick)
+            if not json and name in BENCHES:
                 typer.echo(table.heading())
             for row in rows:
-                measured.append(row)
                 progress.rest()
+                if not json and not measured and name not in BENCHES:
+                    typer.echo(table.heading())  # another's may have no rows: it lacks a GPU
+                measured.append(row)
                 if not json:
                     typer.echo(table.line(row))
     except BenchError as error:
@@ -76,21 +83,53 @@ def bench(
         typer.echo(f"note: {note}")
 
 
+def _list(*, as_json: bool) -> None:
+    import json
+
+    from fivestate.checker.bench import elsewhere
+
+    known = BENCHES | {name: point.value for name, point in elsewhere.found().items()}
+    if as_json:
+        typer.echo(json.dumps(known, indent=2))
+        return
+    for name, says in known.items():
+        typer.echo(f"{name:<12} {says}")
+
+
+def _known(subject: str | None) -> str:
+    """Return the name of a bench.
+
+    Raises:
+        ModelError: there is none of this name.
+    """
+    from fivestate.checker.bench import elsewhere
+    from fivestate.spec.language.errors import ModelError
+
+    known = [*BENCHES, *elsewhere.found()]
+    if subject is None:
+        raise ModelError(f"bench: what is to be measured? One of {', '.join(known)}")
+    if subject not in known:
+        raise ModelError(f"bench: {subject!r} is not one of {', '.join(known)}")
+    return subject
+
+
 def _bench(
-    subject: Subject, plot: Path | None, tell: Tell, *, quick: bool
+    name: str, plot: Path | None, tell: Tell, *, quick: bool
 ) -> tuple[list[str], Iterator[Row]]:
     """Return the notes, and the rows that are measured as they are asked for."""
-    from fivestate.checker.bench import check, classify
+    from fivestate.checker.bench import check, classify, elsewhere
     from fivestate.checker.engines.native import workers
     from fivestate.spec.reuse.files import load_geometry
 
-    if subject is Subject.CLASSIFY:
+    if name == "classify":
         shape = load_geometry(GEOMETRY)
         seconds = classify.SECONDS / (10 if quick else 1)
         return classify.notes(shape), classify.rows(shape, tell, seconds)
-    sizes = check.QUICK if quick else check.FULL
-    notes = check.notes(sizes, workers())
-    return notes, _check(sizes, plot, tell, quick=quick)
+    if name == "check":
+        sizes = check.QUICK if quick else check.FULL
+        return check.notes(sizes, workers()), _check(sizes, plot, tell, quick=quick)
+    notes: list[str] = []
+    return notes, elsewhere.rows(name, tell, notes, quick=quick)
 
 
 def _check(sizes: Sizes, plot: Path | None, tell: Tell, *, quick: bool) -> Iterator[Row]:
