@@ -1,0 +1,95 @@
+"""Backends: where a prefix cache has its rows, and what it asks of that place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from fivestate.impl.models.parts import Part, RecordedCache
+from fivestate.impl.models.provenance import Provenance
+from fivestate.impl.models.runs import Node, next_run
+from fivestate.impl.refusals import Refused
+from fivestate.spec.need import round_down, round_up
+from fivestate.spec.reuse import CacheGroup, Reason, Shape, Span, Verdict
+
+Why = Reason | Refused
+"""Why something was not kept: what the theory says of the rows, or a guard of the allocator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a prompt goes on from.
+
+    Attributes:
+        verdict: what its prefix was worth.
+        provenance: of the rows, up to where it goes on; empty for a miss.
+        run: digest of the provenance.
+        parts: an own copy of what a resume there needs.
+    """
+
+    verdict: Verdict
+    provenance: Provenance = field(default_factory=Provenance)
+    run: str = ""
+    parts: Mapping[str, Part] = field(default_factory=dict[str, Part])
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a request has written behind what it went on from.
+
+    Attributes:
+        tokens: all its tokens that have rows.
+        provenance: of all of them.
+        resume: where it went on.
+        run: digest of the provenance up to there.
+        weights: of the model.
+        cache: has the rows.
+    """
+
+    tokens: tuple[int, ...]
+    provenance: Provenance
+    resume: int
+    run: str
+    weights: int
+    cache: RecordedCache
+
+    def node(self, parent: bytes, start: int, end: int, run: str) -> Node:
+        """Return the place of one block, behind one whose run is given."""
+        chunks = self.provenance.cut(end).own(start)
+        return Node(parent, end, chunks, next_run(run, chunks))
+
+
+Kept = tuple[tuple[int, ...], tuple[Why, ...]]
+"""The positions that can be resumed thanks to what was kept, and why it was no more."""
+
+
+class Backend(Protocol):
+    """Keeps rows; called under the prefix cache's lock."""
+
+    def match(self, prompt: tuple[int, ...], weights: int) -> Verdict:
+        """Say what the prefix of a prompt is worth."""
+        ...
+
+    def take(self, prompt: tuple[int, ...], weights: int) -> Taken:
+        """Return what a prompt goes on from, brought to the device if need be."""
+        ...
+
+    def keep(self, written: Written) -> Kept:
+        """Keep what was written, in whole blocks."""
+        ...
+
+
+def kept_span(group: CacheGroup, start: int, end: int) -> Span:
+    """Return the tokens of a group that are kept for a block: whole pages, all a resume needs."""
+    need = group.need(end)
+    if group.shape is Shape.PREFIX:
+        return Span(start, end)
+    if not need.tokens:
+        return need
+    return Span(round_down(need.start, group.block_size), round_up(end, group.block_size))
+
+
+def block_ends(start: int, end: int, step: int) -> Iterator[int]:
+    """Yield the ends of the whole blocks behind ``start``, a multiple of the step."""
+    yield from range(start + step, end + 1, step)
