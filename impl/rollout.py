@@ -121,7 +121,7 @@ class Rollout:
         Raises:
             ValueError: the key is not bytes, or empty.
         """
-        if not isinstance(key, bytes) or not key:
+        if not key or not isinstance(key, bytes):
             raise ValueError(f"rollout: key = {key!r}: the digest of a prefix, as bytes, is needed")
         reused = _place(key, b"share") < self.share * _SPACE
         compared = _place(key, b"sample") < self.ramp.sample * _SPACE

@@ -5,26 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
-from pathlib import Path
-
-import pytest
-import torch
-from tests.impl.tier_folder import Slow, opened
-from tests.impl.tier_workload import value, version_of
 
 from fivestate.impl.tiers import (
     Budget,
     Kind,
     Outcome,
-    Stage,
     Transfer,
     Transfers,
-    load_cell,
-    store_cell,
 )
-from fivestate.impl.tiers.errors import ClosedError, HeldError
-from fivestate.impl.tiers.transfers import LOADS_IN_A_ROW, QueueFullError, nothing
+from fivestate.impl.tiers.transfers import nothing
 
 WAIT_SECONDS = 30  # long enough that only a deadlock reaches it
 

@@ -29,7 +29,6 @@ from tests.impl.tier_workload import Marks, Step
 from fivestate.impl.tiers.manifest import Manifest
 
 
-
 @dataclass(frozen=True)
 class Event:
     """One thing that was done to the folder.

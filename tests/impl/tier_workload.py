@@ -108,7 +108,7 @@ def run(
             root,
             identity=identity,
             capacity_bytes=capacity_bytes,
-            on_evicted=lambda key: gone.append(key),  # of the step it is then
+            on_evicted=lambda key: gone.append(key),  # noqa: PLW0108 -- the list of that moment
             files=files,
         )
 
