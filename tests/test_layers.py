@@ -16,7 +16,7 @@ ALLOWED = {
     "llvmlite matplotlib networkx numpy rich scipy typer z3",
     "kernels": "fivestate.spec fivestate.kernels numpy torch triton",
     "impl": "fivestate.spec fivestate.kernels fivestate.impl "
-    "blake3 numpy prometheus_client safetensors torch transformers xxhash",
+    "numpy prometheus_client safetensors torch transformers vllm",
 }
 
 

@@ -70,6 +70,16 @@ def test_the_session_runs() -> None:
         exec(refused, scope)  # noqa: S102 -- the README's own line
 
 
+def test_the_second_prompt_of_the_example_hits() -> None:
+    [example] = [block for block in blocks("python") if "impl.cache import" in block]
+    *lines, last = example.splitlines()
+    scope: dict[str, object] = {}
+    exec("\n".join(lines), scope)  # noqa: S102 -- the README's own lines
+    shown, said = last.split("#")
+    kind, resume = eval(shown, scope)  # noqa: S307 -- the README's own line
+    assert f"{kind.name}, {resume}" == said.strip()
+
+
 @pytest.mark.parametrize("name", ["README.md", "README.zh-CN.md", "CHANGELOG.md"])
 def test_links_lead_somewhere(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
