@@ -1,1 +1,1 @@
-"""The reference allocator in torch; it will see spec and kernels, and is empty in this release."""
+"""The reference allocator, in torch: it does what the specification says, over real memory."""
