@@ -1,0 +1,77 @@
+"""Room in the tiers: which copies go so that others can come.
+
+What goes is asked of the allocator's own actions, the least recently used first: a copy that a
+load is about to read stays, and the last entries of a prefix go behind all that hangs on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from fivestate.impl.allocator import Allocator
+from fivestate.impl.chain import Cell, CopyKey, Node
+from fivestate.impl.recovery.copies import Copies
+from fivestate.impl.recovery.disk import DiskCopies
+from fivestate.impl.refusals import Refused
+from fivestate.spec.vocabulary import CacheState
+
+Drop = Callable[[Node, CacheState], None]
+
+
+def in_host(allocator: Allocator, cell: Cell) -> bool:
+    """Drop copies from the tier next to the device until one of a cell fits, that is to be stored.
+
+    First those go that the disk has too. For a fetch the allocator makes room by itself.
+
+    Returns:
+        Whether it fits now.
+    """
+    with allocator.lock:
+        if allocator.host_room(cell):
+            return True
+        mine = [other for other in allocator.cells() if other.state is cell.state]
+        found = {other.copy.key: other for other in mine if other.copy is not None}
+        host = allocator.settings.host
+        oldest = host.keys() if isinstance(host, Copies) else list(found)
+        twice = [key for key in oldest if key in found and allocator.archived(found[key])]
+        for keys in (twice, oldest):
+            _drop(found, keys, allocator.drop, lambda: allocator.host_room(cell))
+        return allocator.host_room(cell)
+
+
+def on_disk(allocator: Allocator, disk: object, size_bytes: int) -> bool:
+    """Erase copies until the disk has room for ``size_bytes`` more, and say whether it has.
+
+    A disk that is not of ``DiskCopies`` has no limit.
+    """
+    if not isinstance(disk, DiskCopies):
+        return True
+
+    def enough() -> bool:
+        return disk.used_bytes + size_bytes <= disk.capacity_bytes
+
+    with allocator.lock:
+        if enough() or size_bytes > disk.capacity_bytes:
+            return enough()
+        found = {cell.disk.key: cell for cell in allocator.cells() if cell.disk is not None}
+        _drop(found, disk.keys(), allocator.erase, enough)
+        return enough()
+
+
+def _drop(
+    cells: dict[CopyKey, Cell], keys: Iterable[CopyKey], drop: Drop, enough: Callable[[], bool]
+) -> None:
+    """Drop one after another; entries may go once what hangs on them is gone."""
+    left = [key for key in keys if key in cells]
+    going = True
+    while going and not enough():
+        going = False
+        for key in list(left):
+            try:
+                drop(cells[key].node, cells[key].state)
+            except Refused:
+                continue
+            left.remove(key)
+            going = True
+            if enough():
+                return
