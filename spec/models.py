@@ -31,8 +31,13 @@ ROOM_FOR_ONE: dict[Enum, int] = {COMPRESSED: 2}
 
 ONE_INDEX_AT_A_TIME: dict[Enum, int] = {COMPRESSED: 2, INDEXER: 2}
 ONE_AT_A_TIME: dict[Enum, int] = {COMPRESSED: 2, WINDOW: 2}
+ONE_INDEX_AND_WINDOW_AT_A_TIME: dict[Enum, int] = {COMPRESSED: 2, WINDOW: 2, INDEXER: 2}
 """Caps that just hold one admission."""
 
+ROOM_FOR_TWO_CELLS: dict[Enum, int] = {COMPRESSED: 2}
+TWO_COPIES: dict[Enum, int] = {COMPRESSED: 2}
+NOTHING_PRIVATE: dict[Enum, int] = {COMPRESSED: 0}
+ROOM_FOR_TWO: dict[Enum, int] = {COMPRESSED: 4}
 ROOM_FOR_THREE: dict[Enum, int] = {COMPRESSED: 4, TAIL: 4}
 
 OFF: dict[str, Setting] = {
@@ -69,6 +74,7 @@ def cache(
         "cap": dict.fromkeys(groups, 3),
         "private": dict.fromkeys(groups, 1),
         "reserve": dict.fromkeys(groups, 0),
+        "host": dict.fromkeys(groups, 8),
         "slots": 2,
         "feeds": FEEDS,
         **features,
@@ -88,6 +94,13 @@ SEQUENCES = (
         SEQUENCE,
         {"tokens": 8, "ratio": 2, "lookback": 2, "window": 3},
     ),
+)
+
+SEQUENCE_PLAIN = Model(
+    "sequence-plain",
+    "One sequence whose entries are its tokens: nothing is compressed.",
+    SEQUENCE,
+    {"tokens": 7, "ratio": 1, "lookback": 0, "window": 2},
 )
 
 SEQUENCE_ODD = Model(
@@ -168,9 +181,24 @@ SHARING_TIGHT = Model(
     ),
 )
 
+SHARING_TIERS = Model(
+    "sharing-tiers",
+    "The same over host memory and a disk, while kernels change.",
+    ALLOCATOR,
+    cache(
+        2,
+        (COMPRESSED, WINDOW),
+        aborts=True,
+        stores=True,
+        disk=True,
+        layouts=True,
+        cap=ONE_AT_A_TIME,
+    ),
+)
+
 CONTEND = Model(
     "contend",
-    "The same with indexes made anew in place, captured graphs, and kernels that change.",
+    "As tight, with indexes made anew in place, captured graphs, and kernels that change.",
     ALLOCATOR,
     cache(
         2,
@@ -197,6 +225,39 @@ TIERS = Model(
         disk=True,
         misfits=True,
         crashes=True,
+    ),
+)
+
+HOST_FULL = Model(
+    "host-full",
+    "Three prefixes, and host memory for two of them: two are recovered at once, from disk too.",
+    ALLOCATOR,
+    cache(
+        3,
+        (COMPRESSED,),
+        stores=True,
+        disk=True,
+        host=TWO_COPIES,
+        cap=ROOM_FOR_TWO_CELLS,
+        private=NOTHING_PRIVATE,
+    ),
+)
+
+HOST_CHANGE = Model(
+    "host-change",
+    "Host memory for two prefixes of three, while kernels change.",
+    ALLOCATOR,
+    cache(
+        3,
+        (COMPRESSED,),
+        1,
+        aborts=True,
+        stores=True,
+        disk=True,
+        layouts=True,
+        host=TWO_COPIES,
+        cap=ROOM_FOR_TWO_CELLS,
+        private=NOTHING_PRIVATE,
     ),
 )
 
@@ -254,14 +315,14 @@ FORK = Model(
     "fork",
     "A running request is forked beside a third that waits; each writes a tail of its own.",
     ALLOCATOR,
-    cache(1, (COMPRESSED, TAIL), 3, aborts=True, forks=True, slots=3),
+    cache(1, (COMPRESSED, TAIL), 3, aborts=True, forks=True, crashes=True, slots=3),
 )
 
 GRAPH_TWO = Model(
     "graph-two",
-    "Two captured graphs that share one null block.",
+    "Two captured graphs that share one null block, with room for one to run beside the other.",
     ALLOCATOR,
-    cache(2, (COMPRESSED,), aborts=True, stores=True, graphs=True),
+    cache(2, (COMPRESSED,), aborts=True, stores=True, graphs=True, cap=ROOM_FOR_TWO),
 )
 
 FORK_TWO = Model(
@@ -271,11 +332,40 @@ FORK_TWO = Model(
     cache(2, (COMPRESSED, TAIL), aborts=True, forks=True, cap=ROOM_FOR_THREE),
 )
 
+FORK_THREE = Model(
+    "fork-three",
+    "One prefix and three requests, with room for all of them and places for two.",
+    ALLOCATOR,
+    cache(1, (COMPRESSED, TAIL), 3, aborts=True, forks=True, cap=ROOM_FOR_THREE),
+)
+
 INDEX = Model(
     "index",
     "An index is made anew in place while requests want to reuse it.",
     ALLOCATOR,
     cache(1, (COMPRESSED, INDEXER), aborts=True, stores=True, reindexes=True),
+)
+
+INDEX_TIGHT = Model(
+    "index-tight",
+    "An index is made anew in place while its window has to make room for another prefix.",
+    ALLOCATOR,
+    cache(
+        2,
+        (COMPRESSED, WINDOW, INDEXER),
+        1,
+        aborts=True,
+        stores=True,
+        reindexes=True,
+        cap=ONE_INDEX_AND_WINDOW_AT_A_TIME,
+    ),
+)
+
+INDEX_TWO = Model(
+    "index-two",
+    "An index is made anew in place beside another prefix that is held or recovered.",
+    ALLOCATOR,
+    cache(2, (COMPRESSED, INDEXER), aborts=True, stores=True, reindexes=True),
 )
 
 PREFETCH = Model(
@@ -289,6 +379,22 @@ PREFETCH = Model(
         stores=True,
         prefetches=True,
         reserve=ROOM_FOR_ONE,
+    ),
+)
+
+PREFETCH_TIERS = Model(
+    "prefetch-tiers",
+    "A prefetch out of host memory and from disk, and what its copies are worth if it fails.",
+    ALLOCATOR,
+    cache(
+        1,
+        (COMPRESSED, WINDOW),
+        1,
+        aborts=True,
+        stores=True,
+        storable=ENTRIES_AND_WINDOW,
+        disk=True,
+        prefetches=True,
     ),
 )
 
@@ -382,12 +488,23 @@ HASH_ONLY_LAYOUT = Model(
 )
 
 SLICES = (
-    *(ACROSS, ACROSS_TIGHT, SHARING, SHARING_TIGHT, CONTEND, TIERS, TIERS_CHANGE, CHANGE),
-    *(GRAPH, GRAPH_TWO, FORK, FORK_TWO, INDEX, PREFETCH, PREFETCH_ALL, ONE_SLOT),
+    *(ACROSS, ACROSS_TIGHT, SHARING, SHARING_TIGHT, SHARING_TIERS, CONTEND),
+    *(TIERS, HOST_FULL, HOST_CHANGE, TIERS_CHANGE, CHANGE),
+    *(GRAPH, GRAPH_TWO, FORK, FORK_TWO, FORK_THREE, INDEX, INDEX_TWO, INDEX_TIGHT),
+    *(PREFETCH, PREFETCH_TIERS, PREFETCH_ALL, ONE_SLOT),
 )
 """The allocator in pieces: together they explore every feature with what it interacts with."""
 
-HOLDS = (*SEQUENCES, SEQUENCE_ODD, SCHEME_A_MODEL, HOMOGENEOUS, HYBRID, ALL_GROUPS, *SLICES)
+HOLDS = (
+    *SEQUENCES,
+    SEQUENCE_PLAIN,
+    SEQUENCE_ODD,
+    SCHEME_A_MODEL,
+    HOMOGENEOUS,
+    HYBRID,
+    ALL_GROUPS,
+    *SLICES,
+)
 """The models that must be PROVED: what ``fivestate check`` runs."""
 
 LARGE = (DEEP,)

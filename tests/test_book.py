@@ -11,16 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fivestate.checker.book import docstrings, features, files, mathematics, sections
+from fivestate.checker.book.clauses import stem
 from fivestate.checker.book.definitions import Definition
 from fivestate.checker.book.markdown import prose
 from fivestate.checker.book.words import Words
 from fivestate.checker.cli.app import app, run
 from fivestate.checker.cli.book import book
-from fivestate.spec import sequence
 from fivestate.spec.language.errors import ModelError
 from fivestate.spec.language.ground import evaluate
 from fivestate.spec.language.machine import Machine
@@ -45,7 +45,7 @@ from fivestate.spec.language.trees import (
     walk,
 )
 from fivestate.spec.models import FAILS, HOLDS, LARGE, MODELS
-from fivestate.spec.sequence import SEQUENCE
+from fivestate.spec.sequence import SEQUENCE, actions
 from fivestate.spec.vocabulary import CacheState, Device
 
 SPEC = Path(__file__).parents[1] / "spec"
@@ -184,6 +184,7 @@ PYTHON = str.maketrans(
 )
 
 
+@settings(deadline=None)
 @given(truths(), st.tuples(*[st.booleans()] * 3, *[st.integers(0, 3)] * 3))
 def test_no_parenthesis_is_missing(tree: Node, state: tuple[int, ...]) -> None:
     """Read by Python's rules of precedence, which are these, the text means what the tree does."""
@@ -353,9 +354,12 @@ def test_every_clause_is_there_with_its_sentence(machine: Machine) -> None:
     chapter = README[README.index(f"### Actions of {machine.name}\n") :]
     clauses: list[Action | Property] = [*machine.actions, *machine.claims]
     for each in clauses:
-        head = re.search(rf"^#### {each.clause} {each.name}\b.*\n\n(.*)", chapter, re.MULTILINE)
-        assert head is not None, f"{each.clause} {each.name}"
+        name = stem(each) if isinstance(each, Property) else each.name
+        head = re.search(rf"^#### {each.clause} {name}\b.*\n\n(.*)", chapter, re.MULTILINE)
+        assert head is not None, f"{each.clause} {name}"
         assert head[1] == f"**{prose(each.sentence)}**"
+        if isinstance(each, Property) and each.way:
+            assert re.search(rf"^{each.way}  ", chapter[head.end() :], re.MULTILINE), each.name
     for variable in machine.state.variables:
         assert re.search(rf"^\| `{variable}[`\[]", README, re.MULTILINE)
 
@@ -413,7 +417,7 @@ def test_checks_are_listed_by_their_ids(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_changed_sentence_makes_the_book_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     (page,) = files.pages()
     assert not page.stale
-    monkeypatch.setattr(sequence.trim.function, "__doc__", "Let go of everything.")
+    monkeypatch.setattr(actions.trim.function, "__doc__", "Let go of everything.")
     monkeypatch.delitem(SEQUENCE.__dict__, "actions")
     (page,) = files.pages()
     assert page.stale
@@ -509,7 +513,7 @@ def test_the_command_finds_a_stale_file(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sequence.trim.function, "__doc__", "Let go of everything.")
+    monkeypatch.setattr(actions.trim.function, "__doc__", "Let go of everything.")
     monkeypatch.delitem(SEQUENCE.__dict__, "actions")
     assert run(["book", "--check"]) == 1
     told = capsys.readouterr().out

@@ -25,6 +25,7 @@ from fivestate.spec.language import (
     State,
     Table,
     Term,
+    Ways,
     action,
     each,
     exists,
@@ -32,12 +33,15 @@ from fivestate.spec.language import (
     invariant,
     ite,
     max_,
+    may,
     maybe,
     min_,
     require,
     step,
     took,
+    ways,
     within,
+    witness,
 )
 from fivestate.spec.language.properties import PropertySource
 from fivestate.spec.language.settings import Setting
@@ -488,6 +492,21 @@ def test_took_needs_an_action() -> None:
         took()
 
 
+def test_only_a_witness_asks_for_several_ways() -> None:
+    def claimed(s: Store) -> Ways:
+        """It is so, in two ways."""
+        return ways(on=s.on, off=~s.on)
+
+    with pytest.raises(SpecError, match=r"claimed is no witness: only that may ask for several"):
+        invariant("I-1")(claimed).traces(Store)  # type: ignore[arg-type]  # that is the mistake
+    assert [each.name for each in witness("W-1")(claimed).traces(Store)] == [
+        "claimed_on",
+        "claimed_off",
+    ]
+    with pytest.raises(SpecError, match="claimed says 2 things: one is wanted here"):
+        witness("W-1")(claimed).trace(Store)
+
+
 class Pair(State):
     """Two flags of each box."""
 
@@ -563,6 +582,38 @@ def test_took_is_asked_of_steps_that_the_machine_has() -> None:
         Machine("pair", Pair, (swap,), (some, cleared))
     with pytest.raises(SpecError, match=r"vacuous is no step property: only that may ask took"):
         Machine("pair", Pair, (swap, clear), (some, vacuous))
+
+
+def test_may_is_asked_by_witnesses_of_actions_that_the_machine_has() -> None:
+    @witness("P-1")
+    def clears(s: Pair, b: Box, g: Lid) -> Term:
+        """One may be cleared."""
+        del s
+        return may(clear, b, g)
+
+    @invariant("I-2")
+    def always(s: Pair, b: Box, g: Lid) -> Term:
+        """One may always be cleared."""
+        del s
+        return may(clear, b, g)
+
+    Machine("pair", Pair, (swap, clear), (some, clears))
+    with pytest.raises(SpecError, match=r"asks may\(clear\), which is not in NEXT: add it"):
+        Machine("pair", Pair, (swap,), (some, clears))
+    with pytest.raises(SpecError, match=r"always is no witness: only that may ask may\(\)"):
+        Machine("pair", Pair, (swap, clear), (some, always))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        ((), "clear takes Box, Lid, and 0 arguments are given"),
+        ((Colour.RED, Colour.RED), "an element of Box is wanted here"),
+    ],
+)
+def test_may_is_given_what_the_action_takes(arguments: tuple[Any, ...], advice: str) -> None:
+    with pytest.raises(SpecError, match=advice):
+        may(clear, *arguments)
 
 
 def test_an_action_writes_only_cells_of_the_state_it_declares() -> None:

@@ -21,6 +21,7 @@ from fivestate.spec.allocator.effects import take_frame
 from fivestate.spec.allocator.prefetch import prefetch
 from fivestate.spec.allocator.requests import admit, lease
 from fivestate.spec.allocator.state import Allocator, Group, Prefix
+from fivestate.spec.allocator.tiers import store_begin
 from fivestate.spec.language import (
     BOOL,
     EVERY,
@@ -236,6 +237,16 @@ CLAUSES = {
     "a bad load keeps its copy": (
         changed("copy kept", {"load_bad": load_bad.trace(ALLOCATOR.state)}),
         MODELS["sharing-tight"],
+        "recovers",
+    ),
+    "host memory fills with what the disk lacks": (
+        changed("all dirty", {"store_begin": without(store_begin, "clean")}),
+        MODELS["host-change"].set("private=1", "layouts=false"),
+        "recovers",
+    ),
+    "nobody makes room in host memory": (
+        changed("no host room", {"make_host_room": None}),
+        MODELS["host-change"].set("private=1", "layouts=false"),
         "recovers",
     ),
     "a prefetch takes what was evicted for a waiter": (

@@ -131,11 +131,11 @@ def b28(said: Scenario) -> Harm:
 def b31(said: Scenario) -> Harm:
     both = [*computed("r0", "p0", "COMPRESSED", "TAIL"), *hit("r1", "p0"), "run(r1)"]
     assert "REFUSED" in said.right
-    assert refusal(FORK, *both, "append(r0, p0)") == "own"
-    run = right(FORK, *both, "copy_on_write(r0)", "append(r0, p0)", "finish(r1)", "arrive(r1, p0)")
+    assert refusal(FORK, *both, "append(r0)") == "own"
+    run = right(FORK, *both, "copy_on_write(r0)", "append(r0)", "finish(r1)", "arrive(r1, p0)")
     assert {run.value("phase[r1]")} == told(said)
     through_the_read_pointer = without_guard(FORK, "append", "own")
-    return wrong(through_the_read_pointer, *both, "append(r0, p0)")
+    return wrong(through_the_read_pointer, *both, "append(r0)")
 
 
 def b39(said: Scenario) -> Harm:
@@ -143,11 +143,11 @@ def b39(said: Scenario) -> Harm:
     renewed = [*checked, "reindex(p0)"]
     assert "REFUSE" in said.right
     assert right(INDEX, *checked).value("phase[r1]") == "HIT"
-    assert refusal(INDEX, *renewed, "made(p0, INDEXER)", "lease(r1, p0)") == "fresh"
+    assert refusal(INDEX, *renewed, "made(p0, INDEXER)", "lease(r1)") == "fresh"
     run = right(INDEX, *renewed, "reclassify(r1, p0)")
     assert {run.value("phase[r1]")} == told(said)
     by_existence = without_guard(INDEX, "lease", "fresh")
-    return wrong(by_existence, *renewed, "made(p0, INDEXER)", "lease(r1, p0)")
+    return wrong(by_existence, *renewed, "made(p0, INDEXER)", "lease(r1)")
 
 
 def b40(said: Scenario) -> Harm:
@@ -283,9 +283,9 @@ def b59(said: Scenario) -> Harm:
     sizes = f"cap={1 + pool // unit}", f"private={peak // unit}"
     model = HYBRID.set("request=3", "slots=3", *sizes)
     two = [*computed("r0", "p0", *CW), *hit("r1", "p0"), "arrive(r2, p0)"]
-    assert refusal(model, *two, "lease(r2, p0)") == "room"
+    assert refusal(model, *two, "lease(r2)") == "room"
     grows_later = without_effect(model, "lease", "free")
-    return wrong(grows_later, *two, "lease(r2, p0)")
+    return wrong(grows_later, *two, "lease(r2)")
 
 
 def b60(said: Scenario) -> Harm:
@@ -461,7 +461,7 @@ def test_one_missing_cell_is_partial_and_a_hash_hit_would_be_wrong(
 ) -> None:
     run = right(ACROSS, *lost, "arrive(r1, p0)")
     assert run.value("phase[r1]") == "PARTIAL"
-    assert refusal(ACROSS, *lost, "arrive(r1, p0)", "lease(r1, p0)") == "hit"
+    assert refusal(ACROSS, *lost, "arrive(r1, p0)", "lease(r1)") == "hit"
     admitted = [*lost, "arrive(r1, p0)", "admit(r1, p0)"]
     for done in range(0, len(remedy), 2):  # it is of use only once all of it is done
         assert refusal(ACROSS, *admitted, *remedy[:done], "resume(r1, p0)") == "complete"

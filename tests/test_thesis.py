@@ -49,7 +49,7 @@ def test_it_may_not_in_a_hybrid_model_and_five_steps_show_why() -> None:
         "slide(r0)",  # r0 has moved past the prefix and lets go of its window,
         "evict(p0, WINDOW)",  # so the window may be evicted;
         "arrive(r1, p0)",  # the hash of the prefix is still there: r1 is told HIT,
-        "lease(r1, p0)",  # takes it,
+        "lease(r1)",  # takes it,
         "run(r1)",  # and reads a window that is gone
     ]
     assert told.detail == "r=r1, p=p0, g=WINDOW"

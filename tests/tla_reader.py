@@ -243,6 +243,8 @@ class Module:
             case "bound_prefix_op" if text(parts[0]) == "UNCHANGED":
                 assert after is not None
                 return all(state[name] == after[name] for name in unchanged(parts[1]))
+            case "bound_prefix_op" if text(parts[0]) == "ENABLED":
+                return any(True for _ in self._step(parts[1], names, state))
             case "bound_prefix_op":
                 inner = value(parts[1])
                 return not truth(inner) if text(parts[0]) == "~" else -inner

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from enum import Enum
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from fivestate.checker.book import mathematics
-from fivestate.checker.book.markdown import anchor, code, fenced, paragraphs, prose
+from fivestate.checker.book.markdown import anchor, code, fenced, paragraphs, prose, table
 from fivestate.spec.language.properties import Kind, Property
 from fivestate.spec.language.tracing import EVERY, docstring
-from fivestate.spec.language.trees import TRUE, Bound, Quantified
+from fivestate.spec.language.trees import TRUE, Bound, Quantified, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -30,7 +31,10 @@ KINDS = {
 }
 """What is claimed of the formula, in the words of the headings."""
 
-_LETTERS = "SHIALWRD"
+PERMISSION = "P"
+"""The letter of what has to be possible."""
+
+_LETTERS = "SHIALWPRD"
 
 
 def order(clause: str) -> tuple[int, int]:
@@ -70,14 +74,54 @@ def effects(assigned: Iterable[Effect], words: Words) -> Iterator[str]:
 
 def claims(listed: Iterable[Property], words: Words) -> Iterator[str]:
     """Return the paragraphs of properties, in the order of their clauses."""
-    for claim in sorted(listed, key=lambda each: order(each.clause)):
-        head = signature(claim.name, claim.parameters)
-        yield f"#### {claim.clause} {head}: {KINDS[claim.kind]}"
+    ordered = sorted(listed, key=lambda each: order(each.clause))
+    for (clause, name), group in groupby(ordered, key=lambda each: (each.clause, stem(each))):
+        claim, *others = group
+        permission = clause.startswith(PERMISSION)
+        before = f"{anchor(clause)}\n" if permission else ""
+        head = signature(name, claim.parameters)
+        says = "is possible" if permission else KINDS[claim.kind]
+        yield f"{before}#### {clause} {head}: {says}"
         yield f"**{prose(claim.sentence)}**"
         yield from paragraphs(claim.reasons)
         if claim.given != TRUE:
             yield _given(claim.given, words)
-        yield fenced(formula(claim, words))
+        yield fenced(_ways([claim, *others], words) if claim.way else formula(claim, words))
+
+
+def permissions(listed: Iterable[Property]) -> str:
+    """Return the table of what has to be possible: each sentence, and in which ways."""
+    ordered = sorted(listed, key=lambda each: order(each.clause))
+    groups = (list(group) for _, group in groupby(ordered, key=lambda each: each.clause))
+    return table(
+        ("clause", "is possible", "each of"),
+        (
+            (
+                f"[{group[0].clause}](#{group[0].clause.lower()})",
+                prose(group[0].sentence),
+                ", ".join(claim.way.replace("_", " ") for claim in group),
+            )
+            for group in groups
+        ),
+    )
+
+
+def stem(claim: Property) -> str:
+    """Return the name of the function that a property was written as."""
+    return claim.name.removesuffix(f"_{claim.way}") if claim.way else claim.name
+
+
+def _ways(listed: list[Property], words: Words) -> list[str]:
+    """Return the lines of what one sentence asks for, each under its name."""
+    width = max(len(claim.way) for claim in listed)
+    lines: list[str] = []
+    for claim in listed:
+        used = {node for node in walk(claim.condition) if isinstance(node, Bound)}
+        bounds = tuple(bound for bound in claim.parameters if bound in used)
+        block = formula(replace(claim, parameters=bounds), words)
+        head = f"{claim.way:<{width}}  "
+        lines += [f"{' ' * len(head) if at else head}{line}" for at, line in enumerate(block)]
+    return lines
 
 
 def formula(claim: Property, words: Words) -> list[str]:

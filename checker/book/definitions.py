@@ -21,6 +21,7 @@ from fivestate.spec.language.trees import (
     Bound,
     Constant,
     Literal,
+    May,
     Node,
     Quantified,
     Read,
@@ -164,6 +165,8 @@ class _Match:
                 return self._moment(body.after, node.after) and self._all(indices, node.indices)
             case Constant(name, indices), Constant() if name == node.name:
                 return self._all(indices, node.indices)
+            case May(action, arguments), May() if action == node.action:
+                return self._all(arguments, node.arguments)
             case Apply(operator, arguments), Apply() if operator == node.operator:
                 return self._all(arguments, node.arguments)
             case Quantified(quantifier, bound), Quantified() if (

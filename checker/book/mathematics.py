@@ -18,6 +18,7 @@ from fivestate.spec.language.trees import (
     Constant,
     Enumerated,
     Literal,
+    May,
     Maybe,
     Node,
     Quantified,
@@ -85,6 +86,8 @@ def _phrase(node: Node) -> tuple[str, int]:
             return cell(name, indices, after=after), NAME
         case Cell(position, _, after):
             return f"cell{'′' if after else ''}[{position}]", NAME
+        case May(action, arguments):
+            return f"may {action}({', '.join(map(text, arguments))})", NAME
         case Took(actions):
             names = sorted(actions)
             one = f"step = {names[0]}"

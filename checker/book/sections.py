@@ -23,6 +23,14 @@ TITLES = {
 """What a machine's chapter is called, where its name alone would not do."""
 
 
+PERMISSIONS = (
+    "Doing nothing breaks no invariant. What is listed here nobody is owed, and a user may count\n"
+    "on it all the same: a machine that never permits one of these is refuted as well\n"
+    "([D-25](DECISIONS.md#d-25))."
+)
+"""What stands before the permissions of a machine."""
+
+
 def example_action() -> Iterator[str]:
     """Return an action as it stands in the source."""
     yield fenced(inspect.getsource(fold.function).rstrip().splitlines(), "python")
@@ -108,7 +116,13 @@ def _machine(machine: Machine) -> Iterator[str]:
     for traced in sorted(machine.actions, key=lambda each: clauses.order(each.clause)):
         yield from clauses.action(traced, words)
     yield f"### Properties of {machine.name}"
-    yield from clauses.claims(machine.claims, words)
+    permitted = [c for c in machine.claims if c.clause.startswith(clauses.PERMISSION)]
+    yield from clauses.claims((c for c in machine.claims if c not in permitted), words)
+    if permitted:
+        yield f"### Permissions of {machine.name}"
+        yield PERMISSIONS
+        yield clauses.permissions(permitted)
+        yield from clauses.claims(permitted, words)
 
 
 def _checks() -> tuple[tuple[str, Callable[..., object]], ...]:

@@ -26,7 +26,7 @@ class Settler(Grounder):
 
     def __init__(self, model: Model) -> None:
         grounder = model.grounder
-        super().__init__(grounder.elements, grounder.constant, grounder.cell)
+        super().__init__(grounder.elements, grounder.constant, grounder.cell, grounder.may)
         self._model = model
 
     def settle(self, node: Node) -> Node:

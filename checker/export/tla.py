@@ -5,8 +5,9 @@ action is one operator. A model's sizes are constants in the configuration; its 
 definitions, for a configuration holds no functions; its switches decide what the module
 contains. An atom is a model value, a member of an enum a string.
 
-Two things TLA+ does not say: an escape, because from each state only what *must* happen can be
-asked, and that a step changes something, because it does not see steps that do not.
+What may be done is ENABLED. Two things TLA+ does not say: an escape, because from each state only
+what *must* happen can be asked, and that a step changes something, because it does not see steps
+that do not.
 """
 
 from __future__ import annotations

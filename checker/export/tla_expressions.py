@@ -12,6 +12,7 @@ from fivestate.spec.language.trees import (
     Bound,
     Constant,
     Literal,
+    May,
     Node,
     Quantified,
     Read,
@@ -117,6 +118,11 @@ class Expressions(Words):
             case Quantified(quantifier):
                 bounds, body = _chain(node)
                 return f"{_QUANTIFIER[quantifier]} {self.over(*bounds)} : {self.text(body)}", _OPEN
+            case May(action, arguments):
+                if action not in {each.called for each in self.model.actions}:
+                    return "FALSE", CLOSED
+                called = self.call(action, [self.text(argument) for argument in arguments])
+                return f"ENABLED {called}", 3
             case Took(actions):
                 return self._took(actions), _OPEN
             case Apply(operator, arguments):
@@ -185,6 +191,8 @@ def renamed(node: Node, names: Mapping[str, str]) -> Node:
             return Read(variable, tuple(renamed(i, names) for i in indices), kind, after)
         case Apply(operator, arguments, kind):
             return Apply(operator, tuple(renamed(a, names) for a in arguments), kind)
+        case May(action, arguments):
+            return May(action, tuple(renamed(a, names) for a in arguments))
         case Quantified(quantifier, bound, body, kind):
             return Quantified(quantifier, bound, renamed(body, names), kind)
         case _:

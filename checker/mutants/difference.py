@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -13,10 +14,10 @@ from fivestate.checker.graph import sources
 from fivestate.checker.mutants.mutant import Mutant
 from fivestate.checker.truth import Columns, column, truth
 from fivestate.spec.language.model import Model
-from fivestate.spec.language.properties import Kind
+from fivestate.spec.language.properties import Kind, Property
 from fivestate.spec.language.steps import Step
 from fivestate.spec.language.tracing import Action
-from fivestate.spec.language.trees import FALSE, TRUE, Cell, Node
+from fivestate.spec.language.trees import FALSE, TRUE, Cell, May, Node, walk
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,12 +76,26 @@ class Graph:
     @cached_property
     def witnesses(self) -> dict[str, NDArray[np.bool_]]:
         """For each witness the states that show it."""
-        shown: dict[str, NDArray[np.bool_]] = {}
-        for claim in self.model.claims:
-            if claim.kind is Kind.WITNESS:
-                cases = self.model.cases(claim)
-                truths = (truth(case.condition, self.columns) for case in cases)
-                shown[claim.name] = np.logical_or.reduce(list(truths))
+        return {
+            claim.name: _shown(self.model, claim, self.columns)
+            for claim in self.model.claims
+            if claim.kind is Kind.WITNESS
+        }
+
+    def shown(self, mutant: Mutant, states: Integers) -> dict[str, NDArray[np.bool_]]:
+        """Return for each witness which of these states show it to a mutant.
+
+        What a witness asks of an action that is another in the mutant is asked of that one.
+        """
+        model = copy(self.model)  # with everything that has been worked out of it
+        actions = ((action, mutant.actions.get(action.name, action)) for action in model.actions)
+        model.__dict__["actions"] = tuple(now for _, now in actions if now is not None)
+        model.__dict__.pop("grounder", None)
+        shown = {name: shown[states] for name, shown in self.witnesses.items()}
+        for claim in model.claims:
+            asked = {node.action for node in walk(claim.condition) if isinstance(node, May)}
+            if not asked.isdisjoint(mutant.actions):
+                shown[claim.name] = _shown(model, claim, _Chosen(self.columns, states))
         return shown
 
     def difference(self, mutant: Mutant) -> Difference:
@@ -141,6 +156,13 @@ class Graph:
             if before != after and (column(before, chosen) != column(after, chosen)).any():
                 return True
         return False
+
+
+def _shown(model: Model, claim: Property, columns: Columns) -> NDArray[np.bool_]:
+    shown = np.zeros(columns.states, dtype=np.bool_)
+    for case in model.cases(claim):
+        shown |= truth(case.condition, columns)
+    return shown
 
 
 def steps_of(model: Model, action: Action) -> list[Step]:

@@ -84,7 +84,7 @@ def _compared(graph: Graph, question: Question, live: Live) -> Answer | None:
         return None
     if question.ask is Ask.SOUND:  # a part of a sound graph is sound
         return Answer()
-    return _answer(without(graph, difference.removed), question.ask, live, None)
+    return _answer(without(graph, question.mutant, difference.removed), question.ask, live, None)
 
 
 def search(graph: Graph, questions: Sequence[Question], live: Live) -> list[Answer]:

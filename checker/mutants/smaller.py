@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
     from fivestate.checker.exploration import Integers
     from fivestate.checker.mutants.difference import Graph
+    from fivestate.checker.mutants.mutant import Mutant
 
 
-def without(graph: Graph, removed: Iterable[Integers]) -> Exploration:
-    """Return what a search of ``graph`` would find if these edges were not there.
+def without(graph: Graph, mutant: Mutant, removed: Iterable[Integers]) -> Exploration:
+    """Return what a search would find of a mutant that lacks these edges of ``graph``.
 
     Invariants and step properties are not looked at: where they hold of the whole, they hold of
     a part.
@@ -47,7 +48,7 @@ def without(graph: Graph, removed: Iterable[Integers]) -> Exploration:
         parent_steps=steps,
         levels=levels,
         firings=np.bincount(part.labels, minlength=len(model.steps)).tolist(),
-        findings=_witnesses(graph, states),
+        findings=_witnesses(graph, mutant, states),
         edges=part,
         seconds=0.0,
     )
@@ -86,10 +87,10 @@ def _searched(edges: Edges) -> tuple[Integers, Integers, Integers, list[int]]:
     return np.concatenate(found), np.concatenate(parents), np.concatenate(steps), levels
 
 
-def _witnesses(graph: Graph, states: Integers) -> dict[str, Finding]:
+def _witnesses(graph: Graph, mutant: Mutant, states: Integers) -> dict[str, Finding]:
     findings: dict[str, Finding] = {}
-    for name, shown in graph.witnesses.items():
-        at = np.flatnonzero(shown[states])
+    for name, shown in graph.shown(mutant, states).items():
+        at = np.flatnonzero(shown)
         if at.size:
             findings[name] = Finding(int(at[0]))
     return findings

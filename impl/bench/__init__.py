@@ -29,8 +29,8 @@ NOTES = (
         " before them reused; turn about in one process, median of the turns' CPU time"
     ),
     (
-        "a turn without hashing: match, allocate with block tables, append token by token, commit and"
-        " free; both keep what was computed for the next turn"
+        "a turn without hashing: match, allocate with block tables, append token by token, commit "
+        "and free; both keep what was computed for the next turn"
     ),
     f"{peer.VLLM.name} does this for one group less: it has none for the draft model here",
 )

@@ -25,8 +25,10 @@ from fivestate.spec.allocator.changes import change_kernels, change_weights, cra
 from fivestate.spec.allocator.fairness import FAIRNESS, LIVENESS
 from fivestate.spec.allocator.forks import append, copy_on_write, fork
 from fivestate.spec.allocator.graphs import capture, invalidate, replay, scrub
+from fivestate.spec.allocator.host import HOST_RULES, make_host_room
 from fivestate.spec.allocator.invariants import INVARIANTS
 from fivestate.spec.allocator.lemmas import LAWS
+from fivestate.spec.allocator.permissions import PERMISSIONS
 from fivestate.spec.allocator.policy import POLICY
 from fivestate.spec.allocator.prefetch import abort_prefetch, prefetch, prefetched
 from fivestate.spec.allocator.requests import (
@@ -66,12 +68,12 @@ NEXT = (
     *(make, made, publish, repack, reindex, evict, make_room, land, reclaim),
     *(load_begin, load_good, load_misaligned, load_bad),
     *(store_begin, store_good, store_bad, drop),
-    *(demote_begin, demote_good, demote_bad, fetch, fetch_bad, erase),
+    *(demote_begin, demote_good, demote_bad, fetch, fetch_bad, erase, make_host_room),
     *(prefetch, prefetched, abort_prefetch),
     *(capture, scrub, replay, invalidate),
     *(change_weights, change_kernels, crash),
 )
 
-PROPERTIES = (*INVARIANTS, *BOOKKEEPING, *POLICY, *LIVENESS, *WITNESSES)
+PROPERTIES = (*INVARIANTS, *BOOKKEEPING, *HOST_RULES, *POLICY, *LIVENESS, *WITNESSES, *PERMISSIONS)
 
 ALLOCATOR = Machine("allocator", Allocator, NEXT, PROPERTIES, Group, FAIRNESS, LAWS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fivestate.spec.allocator.derived import others_recover, ready, waiting
-from fivestate.spec.allocator.effects import leave, stop_waiting
+from fivestate.spec.allocator.effects import give_back, leave, stop_waiting
 from fivestate.spec.allocator.state import ABORTS, PRIVATE, Allocator, Group, Prefix, Request
 from fivestate.spec.language import EVERY, NOTHING, Term, action, each, ite, require
 from fivestate.spec.vocabulary import Bytes, Copy, Device, Fit, Phase
@@ -61,7 +61,7 @@ def abort_recovery(s: Allocator, r: Request, p: Prefix) -> None:
 def abort_leased(s: Allocator, r: Request) -> None:
     """A request that holds its prefix and has read nothing goes away."""
     require(leased=s.phase[r] == Phase.LEASED)
-    leave(s, r)
+    give_back(s, r)
 
 
 @action("A-34", state=EVERY, given=ABORTS)

@@ -6,8 +6,10 @@ An engine is wise to assert them in a debug build, for they fail long before the
 
 from __future__ import annotations
 
+from fivestate.spec.allocator.changes import crash
 from fivestate.spec.allocator.derived import archived, stored, verdict, waiting
 from fivestate.spec.allocator.state import (
+    CRASHES,
     GRAPHS,
     LAYOUTS,
     STORES,
@@ -16,7 +18,7 @@ from fivestate.spec.allocator.state import (
     Prefix,
     Request,
 )
-from fivestate.spec.language import NOTHING, Term, implies, invariant, step
+from fivestate.spec.language import NOTHING, Term, forall, implies, invariant, step, took
 from fivestate.spec.vocabulary import Bytes, Copy, Device, Fit, Phase
 
 
@@ -81,8 +83,17 @@ def marks_are_deserved(s: Allocator, p: Prefix, g: Group) -> Term:
     return cell & host & implies(s.disk[p, g] == Copy.OLD, s.archived[p, g] != Bytes.RIGHT)
 
 
+@step("I-2", given=CRASHES)
+def starts_with_nothing(before: Allocator, after: Allocator, r: Request, p: Prefix) -> Term:
+    """A process that starts again has no requests, no cells and no graphs, and clean padding."""
+    del before
+    cells = forall(Group, lambda g: after.device[p, g] == Device.ABSENT)
+    nothing = (after.phase[r] == Phase.IDLE) & cells & ~after.graph[p] & ~after.dirty
+    return implies(took(crash), nothing)
+
+
 BOOKKEEPING = (
     *(waiters_are_in_order, idle_is_blank, only_known_is_stored),
     *(verdict_is_of_a_waiter, hit_that_stands_is_true),
-    *(same_is_of_a_graph, ghosts_are_of_something, marks_are_deserved),
+    *(same_is_of_a_graph, ghosts_are_of_something, marks_are_deserved, starts_with_nothing),
 )

@@ -20,7 +20,6 @@ from fivestate.spec.language import (
     Term,
     action,
     each,
-    exists,
     forall,
     ite,
     require,
@@ -112,11 +111,10 @@ def change_kernels(s: Allocator) -> None:
 def crash(s: Allocator) -> None:
     """The process crashes and starts again: what was complete off the device is all there is.
 
-    Host memory goes with the process. A copy that was being stored counts as none, and a copy
-    whose entries are gone is of no use.
+    It may at any time, even with nothing to lose. Host memory goes with the process. A copy that
+    was being stored counts as none, and a copy whose entries are gone is of no use.
     Source: domain §9(5).
     """
-    require(something=exists(Request, lambda r: s.phase[r] != Phase.IDLE) | holds_anything(s))
     s.dirty = False
     for r in each(Request):
         s.phase[r] = Phase.IDLE
@@ -150,15 +148,3 @@ def crash(s: Allocator) -> None:
 def survives(s: Allocator, p: Prefix, g: AnyGroup) -> Term:
     """The cell has a complete copy on the tier that outlives the process."""
     return ite(DISK, archived(s, p, g), stored(s, p, g))
-
-
-def holds_anything(s: Allocator) -> Term:
-    """Device or host memory has something, or a transfer is under way."""
-    cells = exists(
-        Prefix,
-        lambda p: exists(
-            Group,
-            lambda g: (s.device[p, g] != Device.ABSENT) | (DISK & (s.copy[p, g] != Copy.NONE)),
-        ),
-    )
-    return cells | exists(Group, lambda g: s.doomed[g] > 0) | s.dirty | ~transfers_ended(s)

@@ -45,6 +45,22 @@ def kept(s: Allocator, p: Prefix, g: AnyGroup) -> Term:
     return stored(s, p, g) | archived(s, p, g)
 
 
+def copies(s: Allocator, g: Group) -> Term:
+    """How many places of a group in the tier next to the device are taken."""
+    return count(Prefix, lambda p: s.copy[p, g] != Copy.NONE)
+
+
+def dirty_copies(s: Allocator, g: Group) -> Term:
+    """How many of them the disk does not have: these cannot just be given up."""
+    return count(Prefix, lambda p: (s.copy[p, g] != Copy.NONE) & ~archived(s, p, g))
+
+
+def awaits_fetch(s: Allocator, p: Prefix, g: Group) -> Term:
+    """A cell waits for a copy that only the disk has."""
+    waits = (s.device[p, g] == Device.RESERVED) & (s.copy[p, g] == Copy.NONE)
+    return waits & archived(s, p, g)
+
+
 def verdict(s: Allocator, p: Prefix) -> Term:
     """What a request that looks at ``p`` now is told: MISS, PARTIAL or HIT (命中判定).
 
@@ -139,7 +155,7 @@ def only_copy(s: Allocator, p: Prefix, g: Group) -> Term:
     return (g == COMPRESSED) & ~kept(s, p, g)
 
 
-def dependants_gone(s: Allocator, p: Prefix, g: Group) -> Term:
+def dependants_gone(s: Allocator, p: Prefix, g: AnyGroup) -> Term:
     """No other group has anything of the prefix, on the device or off it."""
     return forall(
         Group,

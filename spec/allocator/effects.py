@@ -22,15 +22,20 @@ def claim_private(s: Allocator) -> None:
         s.free[g] = s.free[g] - PRIVATE[g]
 
 
-def leave(s: Allocator, r: Request) -> None:
+def give_back(s: Allocator, r: Request) -> None:
     """The request ends: its lease and its private frames are given back."""
     s.phase[r] = Phase.IDLE
     s.want[r] = NOTHING
+    for g in each(Group):
+        s.free[g] = s.free[g] + PRIVATE[g]
+
+
+def leave(s: Allocator, r: Request) -> None:
+    """A request that has run ends, and with it what it has let go and made its own."""
+    give_back(s, r)
     s.slid[r] = False
     s.copied[r] = False
     s.grown[r] = False
-    for g in each(Group):
-        s.free[g] = s.free[g] + PRIVATE[g]
 
 
 def outdate(s: Allocator, p: Prefix, lost: Term | None = None) -> None:

@@ -7,6 +7,7 @@ without any one of them there is a run in which it waits for ever:
 - first come, first served, or others overtake for ever;
 - room is made on demand, by admission's own formula;
 - making room is *strongly* fair, for a store and a drop disable and enable it again and again;
+  so are making room in host memory, fetching into it and loading, for others may come first;
 - a bad load consumes its copy, or it is loaded and fails again and again.
 """
 
@@ -23,10 +24,17 @@ from fivestate.spec.allocator.cells import land, made, make, make_room, publish,
 from fivestate.spec.allocator.changes import change_kernels, change_weights, crash
 from fivestate.spec.allocator.derived import in_use, waiting
 from fivestate.spec.allocator.graphs import invalidate, scrub
+from fivestate.spec.allocator.host import make_host_room
 from fivestate.spec.allocator.prefetch import abort_prefetch, prefetched
 from fivestate.spec.allocator.requests import admit, finish, lease, reclassify, resume, run
 from fivestate.spec.allocator.state import Allocator, Group, Request
-from fivestate.spec.allocator.tiers import demote_good, fetch, load_begin, load_good, store_good
+from fivestate.spec.allocator.tiers import (
+    demote_good,
+    fetch,
+    load_begin,
+    load_good,
+    store_good,
+)
 from fivestate.spec.language import Fairness, Term, escape
 from fivestate.spec.vocabulary import Phase
 
@@ -61,10 +69,10 @@ FAIRNESS = Fairness(
     weak=(
         *(reclassify, admit, lease, resume, run, finish, drained),
         *(make, made, publish, repack, land, reclaim),
-        *(load_begin, load_good, store_good, demote_good, fetch),
+        *(load_good, store_good, demote_good),
         *(prefetched, scrub, invalidate),
     ),
-    strong=(make_room,),
+    strong=(make_room, make_host_room, fetch, load_begin),
     finite=(
         *(abort_waiting, abort_recovery, abort_leased, abort_step, abort_prefetch),
         *(change_weights, change_kernels, crash),

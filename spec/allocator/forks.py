@@ -5,7 +5,7 @@ from __future__ import annotations
 from fivestate.spec.allocator.derived import slot_free, usable, waiting
 from fivestate.spec.allocator.effects import claim_private
 from fivestate.spec.allocator.state import FORKS, PRIVATE, Allocator, Group, Prefix, Request
-from fivestate.spec.language import EVERY, action, forall, ite, require
+from fivestate.spec.language import EVERY, action, each, forall, ite, require
 from fivestate.spec.vocabulary import TAIL, Bytes, Phase
 
 
@@ -43,13 +43,14 @@ def copy_on_write(s: Allocator, r: Request) -> None:
 
 
 @action("A-38", state=TAIL, given=FORKS)
-def append(s: Allocator, r: Request, p: Prefix) -> None:
+def append(s: Allocator, r: Request) -> None:
     """A request writes its next rows behind the prefix, into a tail of its own."""
     require(
         running=s.phase[r] == Phase.RUNNING,
-        mine=s.want[r] == p,
         own=s.copied[r],
         new=~s.grown[r],
     )
     s.grown[r] = True
-    s.bytes[p, TAIL] = ite(s.copied[r], s.bytes[p, TAIL], Bytes.WRONG)
+    for p in each(Prefix):
+        shared = (s.want[r] == p) & ~s.copied[r]
+        s.bytes[p, TAIL] = ite(shared, Bytes.WRONG, s.bytes[p, TAIL])

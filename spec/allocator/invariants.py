@@ -227,8 +227,8 @@ def transfers_have_ends(s: Allocator, p: Prefix, g: Group) -> Term:
 
 @step("I-2")
 def nothing_stutters(before: Allocator, after: Allocator) -> Term:
-    """Every action changes something; a change of weights or kernels may find nothing to change."""
-    return changes(before, after) | took(change_weights, change_kernels)
+    """Every action changes something; a change or a crash may find nothing to change."""
+    return changes(before, after) | took(change_weights, change_kernels, crash)
 
 
 @invariant("I-3")

@@ -66,7 +66,7 @@ def admit(s: Allocator, r: Request, p: Prefix) -> None:
 
 
 @action("A-14", state=EVERY)
-def lease(s: Allocator, r: Request, p: Prefix) -> None:
+def lease(s: Allocator, r: Request) -> None:
     """Take the prefix of a hit as it was when it was checked; nobody may change it from now on.
 
     A hit waits its turn as well: a stream of hits would keep the frames that a request before
@@ -75,7 +75,6 @@ def lease(s: Allocator, r: Request, p: Prefix) -> None:
     """
     require(
         hit=s.phase[r] == Phase.HIT,
-        mine=s.want[r] == p,
         fresh=s.fresh[r],
         first=first(s, r),
         slot=slot_free(s),

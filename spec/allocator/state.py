@@ -45,6 +45,9 @@ ABORTS = Switch("aborts", "requests may be aborted in any phase")
 STORES = Switch("stores", "there is a tier off the device")
 DISK = Switch("disk", "that tier is host memory, and there is a disk behind it")
 STORABLE = Relation("storable", "cells of the group may be stored", Group)
+HOST = Table(
+    "host", "copies of a group that fit into the tier next to the device", Group, low=1, high=8
+)
 BUDGET = Size("budget", "loads that may be under way at once", 1, 8)
 MISFITS = Switch("misfits", "loads may end misaligned")
 LAYOUTS = Switch("layouts", "kernels may change")

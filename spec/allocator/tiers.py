@@ -7,11 +7,20 @@ The index has no copy: fetched whole it could be of another generation (D-13).
 
 from __future__ import annotations
 
-from fivestate.spec.allocator.derived import archived, dependants_gone, ready, stored, usable
+from fivestate.spec.allocator.derived import (
+    archived,
+    copies,
+    dependants_gone,
+    dirty_copies,
+    ready,
+    stored,
+    usable,
+)
 from fivestate.spec.allocator.effects import arrive_in_cell, outdate
 from fivestate.spec.allocator.state import (
     BUDGET,
     DISK,
+    HOST,
     MISFITS,
     STORABLE,
     STORES,
@@ -19,7 +28,15 @@ from fivestate.spec.allocator.state import (
     Group,
     Prefix,
 )
-from fivestate.spec.language import Term, action, count, implies, ite, require, total
+from fivestate.spec.language import (
+    Term,
+    action,
+    count,
+    implies,
+    ite,
+    require,
+    total,
+)
 from fivestate.spec.vocabulary import COMPRESSED, INDEXER, Bytes, Copy, Device, Fit
 
 
@@ -83,12 +100,18 @@ def load_bad(s: Allocator, p: Prefix, g: Group) -> None:
 
 @action("A-45", state="g", given=STORES)
 def store_begin(s: Allocator, p: Prefix, g: Group) -> None:
-    """Start storing a usable cell of a known prefix (下沉)."""
+    """Start storing a usable cell of a known prefix, where the tier has room for it (下沉).
+
+    With a disk behind it, the tier keeps one place that it can give up at once, since the disk
+    has that copy too (D-26).
+    """
     require(
         known=s.known[p],
         usable=usable(s, p, g),
         storable=STORABLE[g],
         none=s.copy[p, g] == Copy.NONE,
+        room=copies(s, g) < HOST[g],
+        clean=implies(DISK & ~archived(s, p, g), dirty_copies(s, g) + 1 < HOST[g]),
     )
     s.copy[p, g] = Copy.STORING
 
@@ -108,6 +131,11 @@ def store_bad(s: Allocator, p: Prefix, g: Group) -> None:
     s.copy[p, g] = Copy.NONE
 
 
+def unclaimed(s: Allocator, p: Prefix, g: Group) -> Term:
+    """No load reads the copy, or is about to."""
+    return ~s.device[p, g].is_in(Device.RESERVED, Device.LOADING)
+
+
 @action("A-48", state="g", given=STORES)
 def drop(s: Allocator, p: Prefix, g: Group) -> None:
     """Drop a copy that no load reads or is about to; the last of compressed KV goes last.
@@ -118,7 +146,7 @@ def drop(s: Allocator, p: Prefix, g: Group) -> None:
     alone = (s.device[p, g] == Device.ABSENT) & dependants_gone(s, p, g)
     require(
         stored=stored(s, p, g),
-        unclaimed=~s.device[p, g].is_in(Device.RESERVED, Device.LOADING),
+        unclaimed=unclaimed(s, p, g),
         not_moving=s.disk[p, g] != Copy.STORING,
         last=implies(g == COMPRESSED, elsewhere | alone),
     )
@@ -158,6 +186,7 @@ def fetch(s: Allocator, p: Prefix, g: Group) -> None:
         reserved=s.device[p, g] == Device.RESERVED,
         archived=archived(s, p, g),
         none=s.copy[p, g] == Copy.NONE,
+        room=copies(s, g) < HOST[g],
     )
     s.copy[p, g] = s.disk[p, g]
     s.stored[p, g] = s.archived[p, g]
@@ -180,10 +209,18 @@ def fetch_bad(s: Allocator, p: Prefix, g: Group) -> None:
 
 @action("A-56", state="g", given=DISK)
 def erase(s: Allocator, p: Prefix, g: Group) -> None:
-    """Erase a disk copy; the last of compressed KV goes last."""
+    """Erase a disk copy; the last of compressed KV goes last.
+
+    What host memory has of it can then no longer be given up at once, so another place there
+    has to be one that can.
+    """
     elsewhere = ready(s, p, g) | stored(s, p, g)
     alone = (s.device[p, g] == Device.ABSENT) & dependants_gone(s, p, g)
-    require(archived=archived(s, p, g), last=implies(g == COMPRESSED, elsewhere | alone))
+    require(
+        archived=archived(s, p, g),
+        last=implies(g == COMPRESSED, elsewhere | alone),
+        clean=implies(s.copy[p, g] != Copy.NONE, dirty_copies(s, g) + 1 < HOST[g]),
+    )
     s.disk[p, g] = Copy.NONE
     s.archived[p, g] = Bytes.WRONG
     lost = (g == COMPRESSED) & ~elsewhere

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from fivestate.spec.allocator.derived import (
+    awaits_fetch,
+    copies,
     demand,
     in_use,
     ready,
@@ -12,21 +14,20 @@ from fivestate.spec.allocator.derived import (
     usable,
     waiting,
 )
+from fivestate.spec.allocator.sizes import HOST_TIGHT, HYBRID, SHARING, TWO_STORABLE, has
 from fivestate.spec.allocator.state import (
     ABORTS,
     BUDGET,
-    CAP,
     DISK,
     FORKS,
     GRAPHS,
     HASH_ONLY,
+    HOST,
     LAYOUTS,
     MISFITS,
     PREFETCHES,
-    PRIVATE,
     REINDEXES,
     SLOTS,
-    STORABLE,
     STORES,
     Allocator,
     Group,
@@ -34,29 +35,8 @@ from fivestate.spec.allocator.state import (
     Request,
 )
 from fivestate.spec.allocator.tiers import loads
-from fivestate.spec.language import Term, count, exists, forall, witness
-from fivestate.spec.vocabulary import (
-    COMPRESSED,
-    INDEXER,
-    TAIL,
-    WINDOW,
-    CacheState,
-    Copy,
-    Device,
-    Fit,
-    Phase,
-)
-
-
-def has(state: CacheState) -> Term:
-    """The model has this group."""
-    return exists(Group, lambda g: g == state)
-
-
-HYBRID = exists(Group, lambda g: g != COMPRESSED)
-LEAST_ROOM = forall(Group, lambda g: CAP[g] >= 1 + 2 * PRIVATE[g])
-TWO_STORABLE = count(Group, lambda g: STORABLE[g]) > 1
-SHARING = exists(Request, lambda r: exists(Request, lambda q: q != r)) & LEAST_ROOM & (SLOTS > 1)
+from fivestate.spec.language import Term, count, forall, witness
+from fivestate.spec.vocabulary import INDEXER, TAIL, WINDOW, Copy, Device, Fit, Phase
 
 
 @witness("W-1")
@@ -217,7 +197,14 @@ def draining(s: Allocator, r: Request) -> Term:
     return s.phase[r] == Phase.DRAINING
 
 
+@witness("W-26", given=DISK & HOST_TIGHT)
+def host_full(s: Allocator, p: Prefix, g: Group) -> Term:
+    """A recovery waits for a copy on disk, and host memory has no room for it."""
+    return awaits_fetch(s, p, g) & (copies(s, g) == HOST[g])
+
+
 WITNESSES = (
+    host_full,
     *(told_miss, told_partial, told_hit, told_hit_too_early),
     *(shared, joined, pool_full, refused_for_room, refused_for_slots),
     *(doubt, draining, window_gone_under_a_lease),

@@ -16,7 +16,18 @@ from fivestate.spec.language.declare import (
 from fivestate.spec.language.errors import ModelError, Refused, SpecError
 from fivestate.spec.language.machine import Fairness, Machine, Refinement
 from fivestate.spec.language.model import Model
-from fivestate.spec.language.properties import Kind, changes, escape, invariant, step, took, witness
+from fivestate.spec.language.properties import (
+    Kind,
+    Ways,
+    changes,
+    escape,
+    invariant,
+    may,
+    step,
+    took,
+    ways,
+    witness,
+)
 from fivestate.spec.language.run import OutOfRange, Run
 from fivestate.spec.language.sorts import Sort
 from fivestate.spec.language.terms import (
@@ -55,6 +66,7 @@ __all__ = [
     "Switch",
     "Table",
     "Term",
+    "Ways",
     "action",
     "changes",
     "count",
@@ -66,12 +78,14 @@ __all__ = [
     "invariant",
     "ite",
     "max_",
+    "may",
     "maybe",
     "min_",
     "require",
     "step",
     "took",
     "total",
+    "ways",
     "within",
     "witness",
 ]

@@ -19,7 +19,7 @@ class Refused(Exception):  # noqa: N818 -- a refusal is an answer of the machine
 
     Attributes:
         clause: the action's clause id, such as ``A-12``.
-        action: the action with its arguments, such as ``lease(r1, p0)``.
+        action: the action with its arguments, such as ``lease(r1)``.
         guard: the name of the first guard that is false.
         values: the cells that guard reads, with their values.
     """

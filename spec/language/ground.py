@@ -20,6 +20,7 @@ from fivestate.spec.language.trees import (
     Constant,
     Integer,
     Literal,
+    May,
     Node,
     Quantified,
     Read,
@@ -55,6 +56,7 @@ class Grounder:
         elements: gives the codes of a sort's elements.
         constant: gives the value of a constant at some codes.
         cell: gives a variable's cell at some codes, or a literal where the model lacks it.
+        may: gives the condition under which an action may be taken with arguments of some codes.
     """
 
     def __init__(
@@ -62,8 +64,9 @@ class Grounder:
         elements: Callable[[type[Sort]], tuple[int, ...]],
         constant: Callable[[str, tuple[int, ...]], int],
         cell: Callable[[str, tuple[int, ...]], Cell | Literal],
+        may: Callable[[str, tuple[int, ...]], Node],
     ) -> None:
-        self.elements, self.constant, self.cell = elements, constant, cell
+        self.elements, self.constant, self.cell, self.may = elements, constant, cell, may
 
     def ground(self, node: Node, names: Mapping[str, int], during: During = ANY_STEP) -> Node:
         """Return the tree over cells.
@@ -87,6 +90,8 @@ class Grounder:
                 return cell
             case Took(actions):
                 return TRUE if during.action in actions else FALSE
+            case May(action, arguments):
+                return self.may(action, self._codes(arguments, names))
             case Quantified(quantifier, bound, body):
                 return self._unfold(quantifier, bound, body, names, during)
             case Apply(operator, arguments, kind):
@@ -113,7 +118,7 @@ class Grounder:
             return fold("+", tuple(ones), Integer())
         if quantifier == "total":
             return fold("+", tuple(parts), Integer())
-        return _connect("and" if quantifier == "forall" else "or", parts)
+        return connect("and" if quantifier == "forall" else "or", parts)
 
     def _apply(
         self,
@@ -125,7 +130,7 @@ class Grounder:
     ) -> Node:
         grounded = (self.ground(argument, names, during) for argument in arguments)
         if operator in ("and", "or"):
-            return _connect(operator, grounded)
+            return connect(operator, grounded)
         if operator in ("implies", "ite"):
             condition = next(grounded)
             if isinstance(condition, Literal):  # the other branch may name what is not there
@@ -140,7 +145,7 @@ def _number(value: int) -> Literal:
     return Literal(value, Integer())
 
 
-def _connect(operator: str, parts: Iterable[Node]) -> Node:
+def connect(operator: str, parts: Iterable[Node]) -> Node:
     """Fold a conjunction or disjunction, and stop at the first part that settles it."""
     neutral, settled = (TRUE, FALSE) if operator == "and" else (FALSE, TRUE)
     kept: dict[Node, None] = {}

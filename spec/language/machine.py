@@ -23,6 +23,7 @@ from fivestate.spec.language.trees import (
     Bound,
     Constant,
     Literal,
+    May,
     Node,
     Quantified,
     Read,
@@ -72,9 +73,10 @@ class Machine:
     def __post_init__(self) -> None:
         """Trace everything, so that a mistake is found where the machine is written."""
         _refuse_twice("action", [source.name for source in self.next])
-        _refuse_twice("property", [source.name for source in self.properties])
+        _refuse_twice("property", [claim.name for claim in self.claims])
         self._refuse_unused()
         self._refuse_took()
+        self._refuse_may()
         for traced in self.actions:
             self._refuse_ghost_reads(traced)
         if self.routes is not None:
@@ -93,7 +95,7 @@ class Machine:
     @cached_property
     def claims(self) -> tuple[Property, ...]:
         """The traced properties, in the order of ``properties``."""
-        return tuple(source.trace(self.state) for source in self.properties)
+        return tuple(claim for source in self.properties for claim in source.traces(self.state))
 
     @cached_property
     def rules(self) -> tuple[Property, ...]:
@@ -158,6 +160,17 @@ class Machine:
                 if isinstance(node, Took) and not node.actions <= names:
                     unknown = ", ".join(sorted(node.actions - names))
                     message = f"{claim.name} asks took({unknown}), which is not in NEXT: add it"
+                    raise SpecError(message)
+
+    def _refuse_may(self) -> None:
+        names = {action.called for action in self.actions}
+        for claim in self.claims:
+            for node in walk(claim.condition):
+                if isinstance(node, May) and claim.kind is not Kind.WITNESS:
+                    message = f"{claim.name} is no witness: only that may ask may()"
+                    raise SpecError(message)
+                if isinstance(node, May) and node.action not in names:
+                    message = f"{claim.name} asks may({node.action}), which is not in NEXT: add it"
                     raise SpecError(message)
 
     def _refuse_ghost_reads(self, traced: Action) -> None:

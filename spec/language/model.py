@@ -9,7 +9,7 @@ from itertools import product
 
 from fivestate.spec.language.declare import Variable
 from fivestate.spec.language.errors import ModelError, SpecError
-from fivestate.spec.language.ground import ANY_STEP, During, Grounder, evaluate
+from fivestate.spec.language.ground import ANY_STEP, During, Grounder, connect, evaluate
 from fivestate.spec.language.machine import Machine, Refinement
 from fivestate.spec.language.properties import Property
 from fivestate.spec.language.settings import Setting, check, parse, sort_setting, table_key
@@ -65,7 +65,7 @@ class Model:
         settings: for each sort its number of atoms or its members, for each constant its value;
             for a table, a value for each member.
         start: a run, from the machine's first state, to the state where the model starts; each
-            step is written as in a story, ``("lease", "r1", "p0")``.
+            step is written as in a story, ``("resume", "r1", "p0")``.
         start_says: what that state is, in a few words.
         refines: the simpler machine that this one refines, if that is claimed.
         changes: what ``set`` has changed, as written.
@@ -217,7 +217,7 @@ class Model:
     @cached_property
     def grounder(self) -> Grounder:
         """What turns trees over sorts into trees over this model's cells."""
-        return Grounder(self.elements, self.constant, self.cell)
+        return Grounder(self.elements, self.constant, self.cell, self.may)
 
     def show(self, kind: Type, code: int) -> str:
         """Return how a value is printed and written: ``True``, ``READY``, ``p0``, ``NOTHING``."""
@@ -265,6 +265,16 @@ class Model:
                 "ask exists() whether the element is there",
             )
         return Cell(position, self.variables[variable].type)
+
+    def may(self, name: str, codes: Codes) -> Node:
+        """Return the condition under which an action may be taken with these arguments."""
+        variants = (action for action in self.actions if action.called == name)
+        return connect("or", (self._guarded(action, codes) for action in variants))
+
+    def _guarded(self, action: Action, codes: Codes) -> Node:
+        names = {b.name: code for b, code in zip(action.parameters, codes, strict=True)}
+        guards = (self.grounder.ground(guard.condition, names) for guard in action.guards)
+        return connect("and", guards)
 
     def _first_value(self, name: str, indices: Codes) -> Literal:
         variable = self.machine.state.variables[name]

@@ -22,7 +22,7 @@ class Run:
     """A model's state and the actions that change it.
 
     >>> run = Run(model)
-    >>> run.take("lease", "r1", "p0")
+    >>> run.take("lease", "r1")
     """
 
     def __init__(self, model: Model, state: Codes | None = None) -> None:

@@ -26,7 +26,7 @@ class Step:
     Attributes:
         model: the model whose step it is.
         action: the action.
-        label: how a story writes it, ``lease(r1, p0)``.
+        label: how a story writes it, ``resume(r1, p0)``.
         names: the code of each parameter.
     """
 
@@ -71,7 +71,7 @@ class Step:
     @property
     def during(self) -> During:
         """What a step property is told of this step."""
-        return During(self.action.name, frozenset(position for position, _ in self.updates))
+        return During(self.action.called, frozenset(position for position, _ in self.updates))
 
     @property
     def possible(self) -> bool:

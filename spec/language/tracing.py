@@ -65,6 +65,11 @@ class Action:
     guards: tuple[Guard, ...]
     effects: tuple[Effect, ...]
 
+    @property
+    def called(self) -> str:
+        """What properties call it: a variant may have a name that goes on behind a comma."""
+        return self.name.partition(",")[0]
+
 
 @dataclass
 class Trace:

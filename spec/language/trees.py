@@ -129,6 +129,15 @@ class Took:
 
 
 @dataclass(frozen=True, slots=True)
+class May:
+    """In a witness: the action may be taken now, with these arguments."""
+
+    action: str
+    arguments: tuple[Node, ...]
+    type: Type = Boolean()
+
+
+@dataclass(frozen=True, slots=True)
 class Cell:
     """A variable's cell in one model, by its position in the state; only in ground trees."""
 
@@ -137,7 +146,7 @@ class Cell:
     after: bool = False
 
 
-Node = Literal | Constant | Bound | Read | Apply | Quantified | Took | Cell
+Node = Literal | Constant | Bound | Read | Apply | Quantified | Took | May | Cell
 
 OPERATORS = (
     *("not", "and", "or", "implies"),
@@ -155,7 +164,12 @@ def walk(node: Node) -> Iterator[Node]:
     """Yield the node and everything below it."""
     yield node
     match node:
-        case Constant(indices=below) | Read(indices=below) | Apply(arguments=below):
+        case (
+            Constant(indices=below)
+            | Read(indices=below)
+            | Apply(arguments=below)
+            | May(arguments=below)
+        ):
             for child in below:
                 yield from walk(child)
         case Quantified(body=body):

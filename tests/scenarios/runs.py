@@ -84,7 +84,7 @@ def computed(request: str, prefix: str, *groups: str) -> list[str]:
 
 def hit(request: str, prefix: str) -> list[str]:
     """Be told HIT, and take it."""
-    return [f"arrive({request}, {prefix})", f"lease({request}, {prefix})"]
+    return [f"arrive({request}, {prefix})", f"lease({request})"]
 
 
 def resumed(request: str, prefix: str, *groups: str) -> list[str]:

@@ -58,7 +58,7 @@ class Claims:
         for number, claim in enumerate(self.claims, 1):
             if claim.kind is not Kind.STEP:
                 continue
-            action = step.action.name if number in self._told else ""
+            action = step.action.called if number in self._told else ""
             conditions = [
                 quiet if late.isdisjoint(written) else condition
                 for condition, quiet, late in self._conditions(number, action)

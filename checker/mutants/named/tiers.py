@@ -132,4 +132,16 @@ TIERS: tuple[Mutant, ...] = (
         "seed 000 §6(1)",
         without("load_begin", "in_budget"),
     ),
+    fault(
+        "host memory full of what the disk lacks",
+        "A store takes the last place whose copy could be given up.",
+        "seed 002 §9(5)",
+        without("store_begin", "clean"),
+    ),
+    fault(
+        "host room made under a load",
+        "Room in host memory is made of a copy that a load reads.",
+        "domain §2.2",
+        without("make_host_room", "unclaimed"),
+    ),
 )

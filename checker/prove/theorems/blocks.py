@@ -13,7 +13,7 @@ from fivestate.checker.prove.theorem import Question, theorem
 from fivestate.spec.reuse import admission
 from fivestate.spec.reuse.geometry import Geometry
 from fivestate.spec.reuse.groups import CacheGroup, Shape
-from fivestate.spec.vocabulary import WINDOW
+from fivestate.spec.vocabulary import TAIL, WINDOW
 
 PRESETS = "all positions; every group of every preset"
 IN_FLIGHT = f"{PRESETS}, any tokens in flight, any longest sequence"
@@ -90,37 +90,46 @@ def cap_is_at_most_one_above_the_peak(geometries: tuple[Geometry, ...]) -> Itera
         yield Question(where, given, peak.held >= peak.cap - 1, peak.shown)
 
 
-@theorem("I-1", "all positions; every window of every preset, by tokens in flight")
+@theorem("I-1", "all positions; every window and chunk of every preset, any tokens in flight")
 def cap_is_the_least(geometries: tuple[Geometry, ...]) -> Iterator[Question]:
-    """Some position needs a window's whole cap, unless its rows in flight are whole blocks and one.
-
-    Then a block less would do.
-    """
-    for where, group in _groups(geometries, Shape.RUN):
-        if group.block_size == 1:
-            continue  # whole blocks and one are all there is
+    """A window or chunk comes to hold its whole cap, if the sequence is long enough."""
+    for where, group in _groups(geometries, Shape.RUN, Shape.CHUNK):
         peak = Peak(group)
-        one_more = (peak.rows - 1) % group.block_size == 0
-        given = (*peak.given, *peak.at_its_worst(), z3.Not(one_more), peak.rows >= 1)
+        given = (*peak.given, *peak.at_its_worst(), peak.rows >= 1)
         yield Question(where, given, peak.held == peak.cap, peak.shown)
 
 
-@theorem("I-1", "a window of 17 rows in blocks of 16", fails=True)
-def cap_can_be_one_too_many(geometries: tuple[Geometry, ...]) -> Iterator[Question]:
-    """Where a window's rows in flight are whole blocks and one, it never needs its whole cap."""
+@theorem("I-1", "all positions; windows and chunks of up to 7 rows, in blocks of up to 4")
+def cap_of_any_size(geometries: tuple[Geometry, ...]) -> Iterator[Question]:
+    """A cap is never exceeded and is reached, whether or not blocks divide a window or chunk."""
     del geometries
-    window = CacheGroup(name="window", state=WINDOW, block_size=16, window=18)
-    peak = Peak(window)
-    given = (*peak.given, peak.flight == 0, peak.longest >= 1000, *peak.at_its_worst())
+    for window in range(2, 9):
+        for block_size in range(1, 5):
+            for chunked in (False, True):
+                shape = "chunk" if chunked else "window"
+                group = CacheGroup(
+                    name=shape,
+                    state=WINDOW,
+                    block_size=block_size,
+                    window=window,
+                    chunked=chunked,
+                )
+                peak = Peak(group)
+                where = f"{shape} of {window} in blocks of {block_size}"
+                yield Question(where, peak.given, peak.held <= peak.cap, peak.shown)
+                given = (*peak.given, *peak.at_its_worst(), peak.rows >= 1)
+                reached = peak.held == peak.cap
+                yield Question(f"{where}, reached", given, reached, peak.shown)
+
+
+@theorem("I-1", "a tail of ratio 4 in blocks of 4", fails=True)
+def cap_of_a_tail_is_the_least(geometries: tuple[Geometry, ...]) -> Iterator[Question]:
+    """A tail that starts on block boundaries only never holds its whole cap: a window may."""
+    del geometries
+    tail = CacheGroup(name="tail", state=TAIL, block_size=4, ratio=4, lookback=4)
+    peak = Peak(tail)
+    given = (*peak.given, *peak.at_its_worst())
     yield Question("", given, peak.held == peak.cap, peak.shown)
-
-
-@theorem("I-1", "a chunk of 10 tokens in blocks of 4", fails=True)
-def cap_of_a_chunk_needs_whole_blocks(geometries: tuple[Geometry, ...]) -> Iterator[Question]:
-    """A chunk that is no whole number of blocks can come to hold more than its cap."""
-    del geometries
-    peak = Peak(CacheGroup(name="chunk", state=WINDOW, block_size=4, window=10, chunked=True))
-    yield Question("", peak.given, peak.held <= peak.cap, peak.shown)
 
 
 class Peak:
@@ -149,11 +158,11 @@ class Peak:
         }
 
     def at_its_worst(self) -> Iterator[Expression]:
-        """Yield that the rows are the most, and start in the last row of a block if they can."""
+        """Yield that the rows are the most, and start as late in a block as they can."""
         yield self.longest >= self.position + self.flight
         yield self.position - self.start == self.numbers.z3(self.group.most_rows)
-        if self.group.shape is Shape.RUN:  # a tail or a chunk starts where it must
-            yield self.start % self.group.block_size == self.group.block_size - 1
+        if self.group.shape is not Shape.OPEN_GROUP:  # a tail starts where it must
+            yield self.start % self.group.block_size == admission.offset(self.group)
 
 
 def blocks_of(start: Expression, end: Expression, size: int) -> Expression:
@@ -179,6 +188,6 @@ THEOREMS = (
     cap_covers_the_peak,
     cap_is_at_most_one_above_the_peak,
     cap_is_the_least,
-    cap_can_be_one_too_many,
-    cap_of_a_chunk_needs_whole_blocks,
+    cap_of_any_size,
+    cap_of_a_tail_is_the_least,
 )
