@@ -37,6 +37,7 @@ class Move(ABC):
         allocator: whose cell it moves.
         cell: the cell.
         begun: whether the allocator knows of it.
+        refused_at: how many others had ended when it could not begin.
     """
 
     kind: ClassVar[Kind] = Kind.LOAD
@@ -44,6 +45,7 @@ class Move(ABC):
     def __init__(self, allocator: Allocator, cell: Cell) -> None:
         self.allocator, self.cell = allocator, cell
         self.begun = False
+        self.refused_at = 0
         self._blocks = cell.blocks
 
     @property

@@ -18,10 +18,17 @@ from fivestate.spec.vocabulary import CacheState
 Drop = Callable[[Node, CacheState], None]
 
 
-def in_host(allocator: Allocator, cell: Cell) -> bool:
+def in_host(
+    allocator: Allocator, cell: Cell, stays: Callable[[Cell], bool] = lambda _cell: False
+) -> bool:
     """Drop copies from the tier next to the device until one of a cell fits, that is to be stored.
 
     First those go that the disk has too. For a fetch the allocator makes room by itself.
+
+    Args:
+        allocator: whose tier it is.
+        cell: what is to be stored.
+        stays: whether a cell's copy is left, such as one that is on its way to the disk.
 
     Returns:
         Whether it fits now.
@@ -34,7 +41,8 @@ def in_host(allocator: Allocator, cell: Cell) -> bool:
         host = allocator.settings.host
         oldest = host.keys() if isinstance(host, Copies) else list(found)
         twice = [key for key in oldest if key in found and allocator.archived(found[key])]
-        for keys in (twice, oldest):
+        others = [key for key in oldest if key in found and not stays(found[key])]
+        for keys in (twice, others):
             _drop(found, keys, allocator.drop, lambda: allocator.host_room(cell))
         return allocator.host_room(cell)
 

@@ -54,6 +54,8 @@ class Schedule:
         self._postponed: dict[Cell, None] = {}
         self._unstored: dict[Cell, None] = {}
         self._closed = False
+        self._ended = 0  # moves that had begun
+        self._tried: set[Cell] = set()  # that found no room since one of those ended
         self._transfers = Transfers(
             budget, landed=lambda transfer: transfer.done(transfer), before=before, clock=clock
         )
@@ -64,9 +66,13 @@ class Schedule:
             return
         copy, disk = self.allocator.copy_of(cell), self.allocator.disk_of(cell)
         if copy is Copy.NONE and cell.device is Device.READY:
-            self._submit(Store(self.allocator, cell))
+            self._submit(Store(self.allocator, cell, self._going_down))
         elif copy is Copy.STORED and disk is Copy.NONE and self.allocator.settings.disk:
             self._submit(Demote(self.allocator, cell))
+
+    def _going_down(self, cell: Cell) -> bool:
+        """Say whether a cell's copy in host memory is on its way to the disk, begun or not."""
+        return cell in self._busy and isinstance(self._busy[cell][0], Demote)
 
     def _owed(self, cell: Cell) -> bool:
         """Say whether a cell can be brought nearer to use by moving bytes."""
@@ -109,6 +115,7 @@ class Schedule:
     def _work(self, move: Move) -> Outcome:
         with self._changed:
             if not move.start():
+                move.refused_at = self._ended
                 return Outcome.BAD
         return move.carry()
 
@@ -128,6 +135,8 @@ class Schedule:
         outcome = transfer.outcome or Outcome.BAD
         if move.begun:
             move.settle(outcome)
+            self._ended += 1
+            self._tried.clear()
             name = type(move).__name__
             self.counts[f"{name} {outcome.value}"] += 1
             if outcome is not Outcome.BAD:
@@ -137,10 +146,14 @@ class Schedule:
         if move.begun:
             self._again()
         self._go_on(cell, move)
-        if isinstance(move, Store) and move.lacks_room and self._busy:
-            self._unstored[cell] = None  # what is under way may make room
+        if isinstance(move, Store) and move.lacks_room:
+            self._unstored[cell] = None
+            if move.refused_at == self._ended:
+                self._tried.add(cell)
         if not self._busy:
-            self._keep_rest()  # each time at least one is not put off again, so this ends
+            if self._tried.issuperset(self._unstored):
+                self._unstored.clear()  # each was tried, and nothing ends that could make room
+            self._keep_rest()
         self._changed.notify_all()
 
     def _go_on(self, cell: Cell, move: Move | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 
 from fivestate.impl.allocator import Allocator, Pages
@@ -27,14 +28,15 @@ class Store(Move):
 
     kind = Kind.STORE
 
-    def __init__(self, allocator: Allocator, cell: Cell) -> None:
+    def __init__(self, allocator: Allocator, cell: Cell, stays: Callable[[Cell], bool]) -> None:
         super().__init__(allocator, cell)
         self._copied: Copied | None = None
+        self._stays = stays
         self.lacks_room = False
 
     def _begin(self) -> bool:
         try:
-            room.in_host(self.allocator, self.cell)
+            room.in_host(self.allocator, self.cell, self._stays)
             self.allocator.store_begin(self.cell.node, self.cell.state)
         except Refused as refused:
             self.lacks_room = refused.guard in LACKING
