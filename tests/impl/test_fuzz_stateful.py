@@ -309,7 +309,7 @@ def story(error: BaseException) -> list[str]:
 def test_a_fault_is_found(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     where, method, wrong = FAULTS[fault]
     monkeypatch.setattr(where, method, wrong)
-    search = settings(BRIEF, max_examples=400, phases=[Phase.generate])
+    search = settings(BRIEF, max_examples=4_000, phases=[Phase.generate])  # ends with the first
     with pytest.raises(FOUND):
         run_state_machine_as_test(machine("hybrid"), settings=search)
 
