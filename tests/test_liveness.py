@@ -251,7 +251,7 @@ CLAUSES = {
     ),
     "a prefetch takes what was evicted for a waiter": (
         changed("no reserve", {"prefetch": without(prefetch, "reserve")}),
-        MODELS["prefetch"],
+        MODELS["prefetch"].set("cap.COMPRESSED=2"),
         "waits",
     ),
 }

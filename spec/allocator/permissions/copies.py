@@ -71,11 +71,16 @@ def fills_the_host(s: Allocator, p: Prefix, g: Group) -> Ways:
 
 @witness("P-37", given=DISK & HOST_TIGHT)
 def keeps_one_place_clean(s: Allocator, p: Prefix, g: Group) -> Ways:
-    """All but one place in host memory may hold what the disk does not have."""
+    """All but one place in host memory may hold what the disk does not have.
+
+    Then a disk copy that host memory does not hold may still be erased.
+    """
     last = dirty_copies(s, g) + 2 == HOST[g]
+    full = dirty_copies(s, g) + 1 == HOST[g]
     return ways(
         stored=may(store_begin, p, g) & last & (s.disk[p, g] == Copy.NONE),
         erased=may(erase, p, g) & last & (s.copy[p, g] != Copy.NONE),
+        erased_beside=may(erase, p, g) & full & (s.copy[p, g] == Copy.NONE),
     )
 
 
