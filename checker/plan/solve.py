@@ -36,16 +36,24 @@ class Problem:
     def __init__(self, geometry: Geometry, wishes: Wishes) -> None:
         self.geometry, self.wishes = geometry, wishes
         self.options = options(geometry, wishes.setting, wishes.limits)
-        self.step = z3.Int("step")
+        # One of its own: how long z3 takes hangs on what else its context has been asked.
+        self.context = z3.Context()
+        self.step = z3.Int("step", self.context)
         self.chosen = [
-            [z3.Bool(f"{each.group.name}={each.group.block_size}") for each in of_group]
+            [
+                z3.Bool(f"{each.group.name}={each.group.block_size}", self.context)
+                for each in of_group
+            ]
             for of_group in self.options
         ]
-        self.wanted = {z3.Bool(f"wish {number}"): wish for number, wish in enumerate(wishes.limits)}
+        self.wanted = {
+            z3.Bool(f"wish {number}", self.context): wish
+            for number, wish in enumerate(wishes.limits)
+        }
 
     def solve(self) -> tuple[Option, ...] | Conflict:
         """Return the block sizes of the finest plan, or a smallest conflict."""
-        solver = z3.Solver()
+        solver = z3.Solver(ctx=self.context)
         solver.add(*self._rules())
         core = self._core(solver, list(self.wanted))
         if core is not None:
@@ -57,12 +65,13 @@ class Problem:
         yield self.step >= 1
         for flags, of_group in zip(self.chosen, self.options, strict=True):
             yield z3.PbEq([(flag, 1) for flag in flags], 1)
-            multiple = z3.Int(f"multiple of {of_group[0].group.name}")
+            multiple = z3.Int(f"multiple of {of_group[0].group.name}", self.context)
             for flag, each in zip(flags, of_group, strict=True):
                 if each.group.role is not Role.VOLATILE:
                     yield z3.Implies(flag, self.step == each.tokens * multiple)
         for name, wish in self.wanted.items():
-            yield z3.Implies(name, z3.And(*self._meets(wish)))
+            met = z3.And(z3.BoolVal(True, self.context), *self._meets(wish))  # maybe of nothing
+            yield z3.Implies(name, met)
 
     def _meets(self, wish: Wish) -> Iterator[Formula]:
         setting = self.wishes.setting
@@ -93,7 +102,7 @@ class Problem:
         if share <= setting.hits + setting.loads:
             per_byte = NANOSECONDS * setting.prefill
             return rounded + self._total(_bytes_of("load_back")) * per_byte / setting.bandwidth
-        return z3.IntVal((setting.context + setting.question) * NANOSECONDS)
+        return z3.IntVal((setting.context + setting.question) * NANOSECONDS, self.context)
 
     def _core(self, solver: Formula, wanted: list[Formula]) -> list[Formula] | None:
         """Return a conflict from which nothing can be left out, or nothing if there is none."""
@@ -115,7 +124,7 @@ class Problem:
         )
 
     def _least(self, wanted: Iterable[Formula], *figures: Formula) -> Formula:
-        optimize = z3.Optimize()
+        optimize = z3.Optimize(ctx=self.context)
         optimize.add(*self._rules(), *wanted)
         for figure in figures:
             optimize.minimize(figure)
