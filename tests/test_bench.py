@@ -5,6 +5,7 @@ No test asks how long anything took: on somebody else's machine that is anybody'
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -24,6 +25,7 @@ from fivestate.checker.bench import check, child, classify, elsewhere, growth, o
 from fivestate.checker.bench.rows import Row, line, to_json
 from fivestate.checker.bench.two_phase import two_phase
 from fivestate.checker.cli import app, bench
+from fivestate.checker.cli.interrupt import leaving_at_once
 from fivestate.checker.engines import native, python
 from fivestate.checker.exploration import Limits
 from fivestate.checker.export import promela, spin
@@ -356,15 +358,25 @@ def test_classify_says_what_a_verdict_costs() -> None:
 
 
 def test_an_interruption_ends_it_in_one_line() -> None:
-    running = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", "from fivestate.checker.cli import main; main()", "bench", "check"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    assert running.stdout is not None
-    assert running.stdout.readline().startswith("what ")
-    time.sleep(0.5)  # into a search, or into compiling for one
-    running.send_signal(signal.SIGINT)
-    _, err = running.communicate(timeout=30)
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline().startswith("what ")
+        time.sleep(0.5)  # into a search, or into compiling for one
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate()
     assert (running.returncode, err) == (2, "fivestate: interrupted\n")
+
+
+def test_an_interruption_that_was_lost_is_noticed_later() -> None:
+    with leaving_at_once() as look:
+        look()
+        with contextlib.suppress(KeyboardInterrupt):  # as a finalizer does
+            signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            look()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

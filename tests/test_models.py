@@ -11,7 +11,8 @@ import pytest
 from fivestate.checker.counts import load
 from fivestate.spec.language import Model, ModelError
 from fivestate.spec.language.trees import Cell, Node, walk
-from fivestate.spec.models import DEEP, FAILS, HOLDS, LARGE, MODELS, OFF, SLICES
+from fivestate.spec.models import DEEP, FAILS, HOLDS, LARGE, MODELS, SLICES
+from fivestate.spec.models.sizes import OFF
 from fivestate.spec.vocabulary import COMPRESSED, INDEXER
 
 COUNTS = load(Path(__file__).with_name("counts.json"))

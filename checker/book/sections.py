@@ -19,6 +19,7 @@ TITLES = {
     "sequence": "One sequence",
     "allocator": "The allocator",
     "scheme-a": "Scheme A",
+    "static-step": "A captured step that recovers inside",
 }
 """What a machine's chapter is called, where its name alone would not do."""
 

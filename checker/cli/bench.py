@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
 
@@ -47,6 +47,7 @@ def bench(
     from fivestate.checker.bench import rows as table
     from fivestate.checker.bench.ours import BenchError
     from fivestate.checker.cli.app import CUT_SHORT, complain
+    from fivestate.checker.cli.interrupt import leaving_at_once
     from fivestate.checker.export.spin import SpinError
     from fivestate.spec.language.errors import ModelError
 
@@ -60,7 +61,7 @@ def bench(
         _refuse_undrawable(plot)
     measured: list[Row] = []
     try:
-        with _Progress() as progress:
+        with leaving_at_once() as look, _Progress(look) as progress:
             notes, rows = _bench(name, plot, progress.tell, quick=quick)
             if not json and name in BENCHES:
                 typer.echo(table.heading())
@@ -165,7 +166,14 @@ def _refuse_undrawable(folder: Path) -> None:
 
 
 class _Progress:
-    """Shows on the error stream what is being measured, if it is a terminal."""
+    """Shows on the error stream what is being measured, if it is a terminal.
+
+    Args:
+        look: raises ``KeyboardInterrupt`` if somebody has had enough.
+    """
+
+    def __init__(self, look: Callable[[], None]) -> None:
+        self._look = look
 
     def __enter__(self) -> Self:
         from rich.console import Console
@@ -183,7 +191,8 @@ class _Progress:
         self.rest()
 
     def tell(self, now: str) -> None:
-        """Say what is being measured now."""
+        """Say what is being measured now, unless somebody has had enough."""
+        self._look()
         if self._status is not None:
             self._status.update(f"bench: {now}")
             self._status.start()

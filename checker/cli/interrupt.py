@@ -1,10 +1,13 @@
-"""Ctrl-C: the first stops a search and keeps what it has covered, the second leaves at once."""
+"""Ctrl-C: the first stops a search and keeps what it has covered, the second leaves at once.
+
+What has nothing to keep leaves at the first.
+"""
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -23,5 +26,31 @@ def interruptible() -> Iterator[threading.Event]:
     before = signal.signal(signal.SIGINT, handle)
     try:
         yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def leaving_at_once() -> Iterator[Callable[[], None]]:
+    """Let Ctrl-C raise ``KeyboardInterrupt``, and give what raises it again if it was lost.
+
+    Python drops an exception that is raised while an object is finalized or a callback runs, and
+    with it the interruption; so whoever works for minutes calls what is given now and then.
+    """
+    interrupted = False
+
+    def handle(signum: int, frame: FrameType | None) -> None:
+        nonlocal interrupted
+        del signum, frame
+        interrupted = True
+        raise KeyboardInterrupt
+
+    def look() -> None:
+        if interrupted:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield look
     finally:
         signal.signal(signal.SIGINT, before)

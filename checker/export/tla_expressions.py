@@ -38,6 +38,9 @@ _INFIX = {
 
 _QUANTIFIER = {"forall": "\\A", "exists": "\\E"}
 _OPEN, CLOSED = 0, 9
+BESIDE_EQUALS = _INFIX["=="][1] + 1
+"""What stands beside ``=`` on one line: a conjunction there would be taken for the next."""
+
 _WIDTH = 100
 
 

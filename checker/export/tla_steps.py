@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from fivestate.checker.export.tla_expressions import Expressions, bullet, renamed
+from fivestate.checker.export.tla_expressions import BESIDE_EQUALS, Expressions, bullet, renamed
 from fivestate.spec.language.sorts import Sort
 from fivestate.spec.language.tracing import Action, Effect
 from fivestate.spec.language.trees import TRUE, Bound
@@ -43,7 +43,8 @@ def action_lines(words: Expressions, action: Action) -> Iterator[str]:
 def _next_value(words: Expressions, variable: str, effects: list[Effect]) -> list[str]:
     name = words.variables[variable]
     if not effects[0].indices:
-        return _after(f"{name}' = ", words.block(effects[0].value, 10 + len(name)))
+        lines = words.block(effects[0].value, 10 + len(name), BESIDE_EQUALS)
+        return _after(f"{name}' = ", lines)
     if any(effect.over for effect in effects):
         return _function(words, variable, effects)
     lines: list[str] = []

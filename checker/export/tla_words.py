@@ -69,7 +69,8 @@ class Words:
     def bound(self, name: str) -> str:
         """Return the name of a bound variable; TLA+ lets none hide another name."""
         if name not in self._bounds:
-            self._bounds[name] = self._names.give(name)
+            given = self._names.give(name)
+            self._bounds |= {name: given, given: given}  # what has been renamed stays as it is
         return self._bounds[name]
 
     def over(self, *bounds: Bound) -> str:

@@ -37,7 +37,7 @@ from fivestate.spec.allocator.state import (
     Prefix,
     Request,
 )
-from fivestate.spec.allocator.tiers import loads
+from fivestate.spec.allocator.tiers import transfers
 from fivestate.spec.language import (
     Term,
     changes,
@@ -77,8 +77,8 @@ def within_cap(s: Allocator, g: Group) -> Term:
 
 @invariant("I-1", given=STORES)
 def within_budget(s: Allocator) -> Term:
-    """No more loads are under way than the bandwidth budget allows."""
-    return loads(s) <= BUDGET
+    """No more transfers are under way than the bandwidth budget allows."""
+    return transfers(s) <= BUDGET
 
 
 @invariant("I-1")

@@ -48,7 +48,7 @@ STORABLE = Relation("storable", "cells of the group may be stored", Group)
 HOST = Table(
     "host", "copies of a group that fit into the tier next to the device", Group, low=1, high=8
 )
-BUDGET = Size("budget", "loads that may be under way at once", 1, 8)
+BUDGET = Size("budget", "transfers that may be under way at once", 1, 8)
 MISFITS = Switch("misfits", "loads may end misaligned")
 LAYOUTS = Switch("layouts", "kernels may change")
 WEIGHTS = Switch("weights", "weights may change")

@@ -40,9 +40,21 @@ from fivestate.spec.language import (
 from fivestate.spec.vocabulary import COMPRESSED, INDEXER, Bytes, Copy, Device, Fit
 
 
-def loads(s: Allocator) -> Term:
-    """How many loads are under way."""
-    return total(Group, lambda g: count(Prefix, lambda p: s.device[p, g] == Device.LOADING))
+def transfers(s: Allocator) -> Term:
+    """How many loads, stores and demotions are under way: they share one budget (D-3)."""
+    return total(
+        Group,
+        lambda g: (
+            count(Prefix, lambda p: s.device[p, g] == Device.LOADING)
+            + count(Prefix, lambda p: s.copy[p, g] == Copy.STORING)
+            + count(Prefix, lambda p: s.disk[p, g] == Copy.STORING)
+        ),
+    )
+
+
+def in_budget(s: Allocator) -> Term:
+    """One more transfer may be under way."""
+    return transfers(s) < BUDGET
 
 
 @action("A-41", state="g", given=STORES)
@@ -54,7 +66,7 @@ def load_begin(s: Allocator, p: Prefix, g: Group) -> None:
     require(
         reserved=s.device[p, g] == Device.RESERVED,
         stored=stored(s, p, g),
-        in_budget=loads(s) < BUDGET,
+        in_budget=in_budget(s),
     )
     s.device[p, g] = Device.LOADING
 
@@ -112,6 +124,7 @@ def store_begin(s: Allocator, p: Prefix, g: Group) -> None:
         none=s.copy[p, g] == Copy.NONE,
         room=copies(s, g) < HOST[g],
         clean=implies(DISK & ~archived(s, p, g), dirty_copies(s, g) + 1 < HOST[g]),
+        in_budget=in_budget(s),
     )
     s.copy[p, g] = Copy.STORING
 
@@ -160,7 +173,11 @@ def drop(s: Allocator, p: Prefix, g: Group) -> None:
 @action("A-51", state="g", given=DISK)
 def demote_begin(s: Allocator, p: Prefix, g: Group) -> None:
     """Start writing a host copy to disk (降级)."""
-    require(stored=s.copy[p, g] == Copy.STORED, none=s.disk[p, g] == Copy.NONE)
+    require(
+        stored=s.copy[p, g] == Copy.STORED,
+        none=s.disk[p, g] == Copy.NONE,
+        in_budget=in_budget(s),
+    )
     s.disk[p, g] = Copy.STORING
 
 

@@ -34,7 +34,7 @@ from fivestate.spec.allocator.state import (
     Prefix,
     Request,
 )
-from fivestate.spec.allocator.tiers import loads
+from fivestate.spec.allocator.tiers import transfers
 from fivestate.spec.language import Term, count, forall, witness
 from fivestate.spec.vocabulary import INDEXER, TAIL, WINDOW, Copy, Device, Fit, Phase
 
@@ -135,7 +135,7 @@ def out_of_step(s: Allocator, p: Prefix, g: Group) -> Term:
 @witness("W-16", given=STORES & (BUDGET == 1) & TWO_STORABLE)
 def budget_used_up(s: Allocator, p: Prefix, g: Group) -> Term:
     """A cell could be loaded, but for the bandwidth budget."""
-    return (s.device[p, g] == Device.RESERVED) & stored(s, p, g) & (loads(s) == BUDGET)
+    return (s.device[p, g] == Device.RESERVED) & stored(s, p, g) & (transfers(s) == BUDGET)
 
 
 @witness("W-17", given=STORES)

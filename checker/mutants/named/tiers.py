@@ -133,6 +133,12 @@ TIERS: tuple[Mutant, ...] = (
         without("load_begin", "in_budget"),
     ),
     fault(
+        "stores beyond the budget",
+        "Only loads are counted, and a store takes the bandwidth that a recovery was promised.",
+        "seed 000 §6(1)",
+        without("store_begin", "in_budget"),
+    ),
+    fault(
         "host memory full of what the disk lacks",
         "A store takes the last place whose copy could be given up.",
         "seed 002 §9(5)",
