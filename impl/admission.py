@@ -75,12 +75,16 @@ class Admission:
         Raises:
             ValueError: it would need more than there is.
         """
-        for group, count in demand.items():
-            if count > (has := self._allocator.pools[group].num_blocks):
-                needs = f"needs {count} blocks of {group}, and its pool has {has}"
-                raise ValueError(f"the prompt with new_tokens {needs}: it can never be admitted")
         self._names += 1
-        return self._allocator.new_request(name or f"request {self._names}", **demand)
+        try:
+            return self._allocator.new_request(name or f"request {self._names}", **demand)
+        except ValueError:
+            for group, count in demand.items():
+                if count > (has := self._allocator.pools[group].num_blocks):
+                    needs = f"needs {count} blocks of {group}, and its pool has {has}"
+                    shown = f"the prompt with new_tokens {needs}"
+                    raise ValueError(f"{shown}: it can never be admitted") from None
+            raise
 
     def claim(self, waiting: Waiting) -> None:
         """Lease or admit who waits, if it is its turn, and there is room or room can be made.
@@ -134,17 +138,18 @@ class Admission:
         prompt = match.prompt
         if not match.stands(self._allocator.losses(match.found.node)):
             match = self.look(prompt)
-        found, node, resume = match.found, match.found.node, match.resume
+        found, plan = match.found, match.verdict.plan
+        node, resume = found.node, plan.resume
         while node.start_tokens >= resume and node.parent is not None:
             node = node.parent
         if node.end_tokens == resume:
-            return match, node, match.plan
+            return match, node, plan
         if self._allocator.can_split(node, resume):
-            return match, self._allocator.split(node, resume), match.plan
+            return match, self._allocator.split(node, resume), plan
         target = min(found.tokens, len(prompt) - 1)
-        plan: Plan | None = None
-        while plan is None and node.parent is not None:
+        less: Plan | None = None
+        while less is None and node.parent is not None:
             node = node.parent
-            plan = self._matcher.plan_at(node, target)
-        assert plan is not None  # noqa: S101 -- at the root nothing is needed
-        return match, node, plan
+            less = self._matcher.plan_at(node, target)
+        assert less is not None  # noqa: S101 -- at the root nothing is needed
+        return match, node, less

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fivestate.impl.admission import Waiting
+from fivestate.impl.arguments import require, whole
 from fivestate.impl.held import Held
 from fivestate.impl.keys import Prompt, encode
 from fivestate.impl.leases import Lease
@@ -14,6 +15,8 @@ from fivestate.impl.refusals import Refused
 from fivestate.impl.sequences import Sequence as Running
 from fivestate.spec.reuse import Kind
 from fivestate.spec.vocabulary import Phase
+
+RUNNING = Phase.RUNNING
 
 
 class Cache(Held):
@@ -43,7 +46,7 @@ class Cache(Held):
             ValueError: it has no token, or something that is none.
         """
         prompt = prompt if isinstance(prompt, Prompt) else self.keys.prompt(prompt)
-        if prompt.keys != self.keys:
+        if prompt.keys is not self.keys and prompt.keys != self.keys:
             raise ValueError(f"prompt: it is hashed by {prompt.keys}, not by {self.keys}")
         if not len(prompt):
             raise ValueError("prompt: it is empty: a token at least is needed")
@@ -77,6 +80,7 @@ class Cache(Held):
         """
         with self._lock:
             if isinstance(match, Waiting):
+                self._require_own(match)
                 return self._take(match)
             waiting = self.arrive(match, new_tokens=new_tokens, name=name, of=of)
             try:
@@ -92,16 +96,28 @@ class Cache(Held):
         """Queue for the prefix of a match, behind all who wait already.
 
         Raises:
-            ValueError: the match is of another cache, or a number is out of its range.
+            ValueError: the match is of another cache, or its prompt is empty by now; an argument
+                is of the wrong type or out of its range.
         """
-        _require_count(new_tokens)
+        new_tokens = whole("new_tokens", new_tokens)
+        require("match", match, Match)
+        require("name", name, str)
+        require("of", of, str)
         if match.found.node.home is not self.allocator:
             raise ValueError("match: it is of another cache")
+        if not len(match.prompt):
+            raise ValueError("match: its prompt is empty by now")
         with self._lock:
             return self._admission.arrive(match, new_tokens, name, self.metrics.known_class(of))
 
     def leave(self, waiting: Waiting) -> None:
-        """Give up a place in the queue."""
+        """Give up a place in the queue.
+
+        Raises:
+            Refused: it has been served, or given up already.
+            ValueError: it is of another cache.
+        """
+        self._require_own(waiting)
         self.allocator.abort_waiting(waiting.sequence.request)
 
     def fill(self, lease: Lease, count: int) -> None:
@@ -114,7 +130,8 @@ class Cache(Held):
         with self._lock:
             running = self._ready(lease, "fill")
             left = len(running.prompt) - running.written
-            if not 1 <= count <= left:
+            count = whole("count", count, 1)
+            if count > left:
                 raise ValueError(f"count = {count}: 1 to {left} tokens of the prompt are left")
             running.require_room(count, self.in_flight_tokens)
             self._write(running, count, 0)
@@ -131,27 +148,38 @@ class Cache(Held):
         """
         more = encode(tokens)
         count = len(more)
-        if not 0 <= drafts <= count:
+        if drafts != 0 and whole("drafts", drafts) > count:
             raise ValueError(f"drafts = {drafts}: 0 to {count} is allowed")
         with self._lock:
-            running = self._ready(lease, "append")
+            running = self._running.get(lease) if type(lease) is Lease else None
+            if running is None or running.request.phase is not RUNNING:
+                running = self._ready(lease, "append")
+            written = running.written + count
+            if written <= running.calm and not drafts:
+                if written > running.room:
+                    running.grow(written, self._step)
+                running.prompt.add(more)
+                running.written = running.verified = written
+                return
             left = len(running.prompt) - running.written
             if left:
                 raise Refused("A-1", "append", "filled", {"left": left})
             running.require_room(count, self.in_flight_tokens)
-            running.own_prompt().extend(more)
+            running.prompt.add(more)
             self._write(running, count, drafts)
+            running.reckon(self._step, self.in_flight_tokens)
 
     def verify(self, lease: Lease, accepted: int) -> None:
         """Accept the oldest drafts and take back the others.
 
         Raises:
             Refused: the lease has ended, or there are not so many drafts.
+            ValueError: the number is none, or negative.
         """
         with self._lock:
             running = self._ready(lease, "verify")
-            drafts = running.written - running.verified
-            if not 0 <= accepted <= drafts or not drafts:
+            drafts, accepted = running.written - running.verified, whole("accepted", accepted)
+            if accepted > drafts or not drafts:
                 raise Refused("A-2", "verify", "drafted", {"drafts": drafts, "accepted": accepted})
             running.verified += accepted
             if accepted < drafts:
@@ -187,7 +215,8 @@ class Cache(Held):
                 no slot or no room.
             ValueError: a number is out of its range.
         """
-        _require_count(new_tokens)
+        new_tokens = whole("new_tokens", new_tokens)
+        require("name", name, str)
         with self._lock:
             source = self._ready(lease, "fork")
             drafts = source.written - source.verified
@@ -205,6 +234,11 @@ class Cache(Held):
             running.open(self.geometry)
             return self._held_by(running, Lease(self, request.name, lease.kind, lease.plan))
 
+    def _require_own(self, waiting: Waiting) -> None:
+        require("waiting", waiting, Waiting)
+        if waiting.node.home is not self.allocator:
+            raise ValueError("waiting: it is of another cache")
+
     def _take(self, waiting: Waiting) -> Lease:
         """Claim what somebody waits for, and write down that it has it."""
         running = waiting.sequence
@@ -215,7 +249,9 @@ class Cache(Held):
             raise
         running.open(self.geometry)
         plan = waiting.plan
-        numbers = replace(waiting.match.numbers, used=plan.resume)
+        numbers = waiting.match.numbers
+        if numbers.used != plan.resume:
+            numbers = replace(numbers, used=plan.resume)
         kind = Kind.MISS if not plan.resume else Kind.PARTIAL if plan.steps else Kind.HIT
         name = running.request.name
         self.metrics.admitted(running.of, name, kind, numbers, waiting.match.reasons)
@@ -232,8 +268,3 @@ class Cache(Held):
         windows = () if request.slid or not passed else self._windows
         if windows and running.past(windows, self._step):
             allocator.slide(request)
-
-
-def _require_count(new_tokens: int) -> None:
-    if new_tokens < 0:
-        raise ValueError(f"new_tokens = {new_tokens}: 0 or more is allowed")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from math import lcm
 from typing import TYPE_CHECKING, NamedTuple
 
 from fivestate.impl.pools import Blocks
 from fivestate.spec.need import blocks, round_down
 from fivestate.spec.reuse import CacheGroup, Shape, Span
-from fivestate.spec.vocabulary import CacheState, Copy, Device, Fit
+from fivestate.spec.vocabulary import INDEXER, CacheState, Copy, Device, Fit
 
 if TYPE_CHECKING:
     from fivestate.impl.requests import Request
+
+REMEMBERED_SIZES = 1_024
+"""How many kinds of segments are remembered with the blocks that they take."""
 
 
 class CopyKey(NamedTuple):
@@ -96,7 +100,7 @@ class Cell:
         """
         if self.device is not Device.READY:
             return Fit.OK
-        if self.state is CacheState.INDEXER and self.generation != self.node.entries_generation:
+        if self.state is INDEXER and self.generation != self.node.entries_generation:
             return Fit.OUT_OF_STEP
         if self.layout != layout:
             return Fit.OLD_LAYOUT
@@ -104,7 +108,12 @@ class Cell:
 
     def usable(self, layout: int) -> bool:
         """Say whether it is complete and kernels of epoch ``layout`` can read it as it is."""
-        return self.device is Device.READY and self.fit(layout) is Fit.OK
+        return (
+            self.device is Device.READY
+            and self.layout == layout
+            and not self.offset_bytes
+            and (self.state is not INDEXER or self.generation == self.node.entries_generation)
+        )
 
     def __repr__(self) -> str:
         return f"{self.node!r}/{self.state.name}"
@@ -236,3 +245,29 @@ def sizes(groups: Iterable[CacheGroup], start_tokens: int, end_tokens: int) -> d
         g.name: blocks(content(g, start_tokens, end_tokens).tokens, g.block_size) for g in groups
     }
     return {name: count for name, count in found.items() if count}
+
+
+class CellSizes:
+    """How many blocks the cells of segments take.
+
+    That follows from how long a segment is, and from where its end lies in the periods and blocks
+    of the groups: segments that agree in both are reckoned once.
+    """
+
+    def __init__(self, groups_of: Mapping[CacheState, Iterable[CacheGroup]]) -> None:
+        self._groups_of = groups_of
+        every = (group for groups in groups_of.values() for group in groups)
+        self._period = lcm(*(lcm(group.period, group.block_size) for group in every))
+        self._found: dict[tuple[int, int], dict[CacheState, dict[str, int]]] = {}
+
+    def of(self, start_tokens: int, end_tokens: int) -> dict[CacheState, dict[str, int]]:
+        """Return, by state and group, the blocks of a segment; what takes none is out."""
+        alike = end_tokens - start_tokens, end_tokens % self._period
+        found = self._found.get(alike)
+        if found is None:
+            if len(self._found) == REMEMBERED_SIZES:
+                self._found.clear()
+            every = {s: sizes(g, start_tokens, end_tokens) for s, g in self._groups_of.items()}
+            found = {state: taken for state, taken in every.items() if taken}
+            self._found[alike] = found
+        return found

@@ -6,6 +6,7 @@ from functools import partial
 
 from fivestate.impl.admission import Admission
 from fivestate.impl.allocator import Allocator, Settings
+from fivestate.impl.arguments import require, whole
 from fivestate.impl.index import Index
 from fivestate.impl.keys import Keys
 from fivestate.impl.leases import Lease, Snapshot
@@ -51,8 +52,9 @@ class Held:
         Raises:
             ValueError: ``in_flight_tokens`` is not positive.
         """
-        if in_flight_tokens < 1:
-            raise ValueError(f"in_flight_tokens = {in_flight_tokens}: 1 or more is allowed")
+        in_flight_tokens = whole("in_flight_tokens", in_flight_tokens, 1)
+        if not isinstance(settings, Allocator):
+            require("settings", settings, Settings)
         self.allocator = Allocator(settings) if isinstance(settings, Settings) else settings
         self.geometry = self.allocator.settings.geometry
         self.keys = Keys.of(self.geometry)
@@ -86,7 +88,12 @@ class Held:
             return self._recoveries.get(lease, done)
 
     def recovering(self, lease: Lease) -> bool:
-        """Say whether the prefix of a lease is still being recovered."""
+        """Say whether the prefix of a lease is still being recovered.
+
+        Raises:
+            ValueError: the lease is of another cache.
+        """
+        self._require_lease(lease, "recovering")
         with self._lock:
             running = self._running.get(lease)
             return running is not None and running.request.phase is Phase.RECOVERING
@@ -138,8 +145,7 @@ class Held:
         Raises:
             ValueError: the lease is of another cache.
         """
-        if lease.cache is not self:
-            raise ValueError(f"{lease!r} is of another cache")
+        self._require_lease(lease, "release")
         with self._lock:
             running = self._running.get(lease)
             if running is None:
@@ -190,12 +196,16 @@ class Held:
             Refused: it has ended.
             ValueError: it is of another cache.
         """
-        if lease.cache is not self:
-            raise ValueError(f"{operation}: {lease!r} is of another cache")
+        self._require_lease(lease, operation)
         running = self._running.get(lease)
         if running is None or not running.request.in_use:
             raise self._refuse("I-3", operation, "held", lease=lease)
         return running
+
+    def _require_lease(self, lease: Lease, operation: str) -> None:
+        require(f"{operation}: lease", lease, Lease)
+        if lease.cache is not self:
+            raise ValueError(f"{operation}: {lease!r} is of another cache")
 
     def _ready(self, lease: Lease, operation: str) -> Running:
         """Return what a lease that may be read is about.
@@ -204,7 +214,7 @@ class Held:
             Refused: it has ended or drains, or something has to be recovered first.
             ValueError: it is of another cache.
         """
-        running = self._running.get(lease)
+        running = self._running.get(lease) if type(lease) is Lease else None
         if running is not None and running.request.phase is Phase.RUNNING:
             return running
         running = self._sequence(lease, operation)

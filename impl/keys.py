@@ -14,6 +14,7 @@ import sys
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -26,6 +27,7 @@ NARROW_BYTES, WIDE_BYTES = 4, 8
 _NARROW_END = 1 << 8 * NARROW_BYTES
 _WIDE_END = 1 << 8 * WIDE_BYTES
 _NARROW, _WIDE = "I", "Q"
+_ENCODED = (_NARROW, _WIDE)
 
 
 class Media(NamedTuple):
@@ -96,6 +98,11 @@ def root(adapter: str | None = None, salt: str | None = None) -> bytes:
     for name, value in named.items():
         if value is not None and not isinstance(value, str):
             raise ValueError(f"{name} = {value!r}: a string or None is allowed")
+    return _root(adapter, salt)
+
+
+@lru_cache(maxsize=1_024)
+def _root(adapter: str | None, salt: str | None) -> bytes:
     told = ["fivestate", 1, sys.byteorder, adapter, salt]
     return sha256(json.dumps(told).encode()).digest()
 
@@ -103,16 +110,18 @@ def root(adapter: str | None = None, salt: str | None = None) -> bytes:
 class Prompt:
     """The tokens of one sequence, and their digests as far as they were asked for."""
 
-    __slots__ = ("_digests", "_keys", "_media", "_root", "_tokens")
+    __slots__ = ("_digests", "_keys", "_media", "_root", "_shared", "_tokens")
 
     def __init__(
         self, keys: Keys, tokens: Sequence[int], start: bytes, media: tuple[Media, ...] = ()
     ) -> None:
         self._keys = keys
-        self._tokens = encode(tokens)[:]
+        encoded = encode(tokens)
+        self._tokens = encoded[:] if encoded is tokens else encoded
         self._root = start
         self._media = media
         self._digests: list[bytes] = []
+        self._shared = False  # whether another prompt may have the same array of tokens
 
     def __len__(self) -> int:
         return len(self._tokens)
@@ -127,10 +136,14 @@ class Prompt:
         return self._tokens[start:end].tolist()
 
     def copy(self) -> Prompt:
-        """Return a prompt of the same tokens that can be extended on its own."""
+        """Return a prompt of the same tokens: they are copied when one of both is changed."""
         other = Prompt(self._keys, (), self._root, self._media)
-        other._tokens, other._digests = self._tokens[:], self._digests[:]
+        other._tokens, other._digests = self._tokens, self._digests[:]
+        self._shared = other._shared = True
         return other
+
+    def _own(self) -> None:
+        self._tokens, self._shared = self._tokens[:], False
 
     def extend(self, tokens: Sequence[int]) -> None:
         """Add tokens at the end.
@@ -138,13 +151,20 @@ class Prompt:
         Raises:
             ValueError: one is not a whole number from 0 to 2^64 - 1; nothing is added.
         """
-        more = encode(tokens)
-        if more.typecode != self._tokens.typecode:
-            self._tokens, more = array(_WIDE, self._tokens), array(_WIDE, more)
-        self._tokens.extend(more)
+        self.add(encode(tokens))
+
+    def add(self, tokens: array[int]) -> None:
+        """Add tokens that ``encode`` returned at the end."""
+        if self._shared:
+            self._own()
+        if tokens.typecode != self._tokens.typecode:
+            self._tokens, tokens = array(_WIDE, self._tokens), array(_WIDE, tokens)
+        self._tokens.extend(tokens)
 
     def truncate(self, length: int) -> None:
         """Take back the tokens behind ``length``."""
+        if self._shared:
+            self._own()
         del self._tokens[length:]
         del self._digests[length // self._keys.step_tokens :]
 
@@ -214,9 +234,13 @@ def encode(tokens: Sequence[int]) -> array[int]:
     Raises:
         ValueError: one is not a whole number from 0 to 2^64 - 1.
     """
-    if type(tokens) is array and tokens.typecode in {_NARROW, _WIDE}:
+    if type(tokens) is array and tokens.typecode in _ENCODED:
         return tokens
     try:
+        if type(tokens) is list:
+            encoded = array(_NARROW)
+            encoded.fromlist(tokens)  # a third faster
+            return encoded
         return array(_NARROW, tokens)
     except (OverflowError, TypeError):
         pass

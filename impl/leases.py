@@ -53,7 +53,8 @@ class Snapshot:
         firsts, ids, generations = dict[str, int](), dict[str, Blocks](), dict[str, Blocks]()
         path = node.path()
         for group in allocator.settings.geometry.voting:
-            first, blocks = prefix_blocks(group, path)
+            first, parts = prefix_blocks(group, path)
+            blocks = np.concatenate(parts) if parts else NO_BLOCKS
             firsts[group.name], ids[group.name] = first, _frozen(blocks)
             generations[group.name] = _frozen(allocator.pools[group.name].generation[blocks])
         return cls(
@@ -124,27 +125,27 @@ class Lease:
         return f"lease of {self.name} at {self.resume}"
 
 
-def prefix_blocks(group: CacheGroup, path: list[Node]) -> tuple[int, Blocks]:
+def prefix_blocks(group: CacheGroup, path: list[Node]) -> tuple[int, list[Blocks]]:
     """Return the blocks of a group that a resume at the end of a path reads.
 
     Returns:
-        The number of the first block, and the ids from there on, shape (n,).
+        The number of the first block, and the ids from there on, in pieces of shape (n,).
     """
     if not path:
-        return 0, NO_BLOCKS
-    name, end = group.name, path[-1].end_tokens
-    if group.shape is Shape.PREFIX:
-        return 0, np.concatenate([node.cells[group.state].blocks[name] for node in path])
-    if group.shape is Shape.POINT:
-        return (end - 1) // group.block_size, path[-1].cells[group.state].blocks[name]
-    last = path[-1]
+        return 0, []
+    name, state, shape, last = group.name, group.state, group.shape, path[-1]
+    if shape is Shape.PREFIX:
+        return 0, [node.cells[state].blocks[name] for node in path]
+    end = last.end_tokens
+    if shape is Shape.POINT:
+        return (end - 1) // group.block_size, [last.cells[state].blocks[name]]
     if last.tokens >= group.most_rows:  # what the end needs lies in the last segment
-        cell = last.cells.get(group.state)
+        cell = last.cells.get(state)
         blocks = NO_BLOCKS if cell is None else cell.blocks.get(name, NO_BLOCKS)
-        return end // group.block_size - blocks.size, blocks
+        return end // group.block_size - blocks.size, [blocks]
     need = group.need(end)
     if not need.tokens:
-        return end // group.block_size, NO_BLOCKS
+        return end // group.block_size, []
     start = round_down(need.start, group.block_size)
     parts: list[Blocks] = []
     for node in reversed(path):
@@ -152,8 +153,8 @@ def prefix_blocks(group: CacheGroup, path: list[Node]) -> tuple[int, Blocks]:
             break
         has = content(group, node.start_tokens, node.end_tokens)
         skipped = max(start - has.start, 0) // group.block_size
-        parts.append(node.cells[group.state].blocks[name][skipped:])
-    return start // group.block_size, np.concatenate(parts[::-1])
+        parts.append(node.cells[state].blocks[name][skipped:])
+    return start // group.block_size, parts[::-1]
 
 
 def _frozen(blocks: Blocks) -> Blocks:

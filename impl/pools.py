@@ -37,6 +37,15 @@ class Owner(IntEnum):
     """Block 0, for padding: it is never handed out."""
 
 
+FREE, CELL, PRIVATE, DOOMED, NULL = Owner
+
+_NOTED = tuple(bytes([owner]) for owner in Owner)
+"""What ``Pool.owner`` has for each of them."""
+
+FEW = 8
+"""Up to so many blocks a loop takes less time than operations on arrays."""
+
+
 class Pool:
     """The blocks of one cache group in one piece of memory.
 
@@ -75,14 +84,17 @@ class Pool:
         self.owner = np.zeros(num_blocks + 1, np.uint8)
         self._stack = np.zeros(num_blocks, np.int64)
         self._marked = np.zeros(num_blocks + 1, np.bool_)  # scratch: all false between calls
+        # The same arrays, for few blocks.
+        self._owners, self._stales = self.owner.data, self.stale.data
+        self._generations = self.generation.data
         self._free = 0
         self._refill()
 
     def _refill(self) -> None:
         self._stack[:] = np.arange(self.num_blocks, 0, -1)
         self._free = self.num_blocks
-        self.owner[:] = Owner.FREE
-        self.owner[0] = Owner.NULL
+        self.owner[:] = FREE
+        self.owner[0] = NULL
 
     @property
     def free(self) -> int:
@@ -106,7 +118,12 @@ class Pool:
         left = self._free - count
         blocks = self._stack[left : self._free][::-1].copy()
         self._free = left
-        self.owner[blocks] = owner
+        if count <= FEW:
+            owners = self._owners
+            for block in blocks.tolist():
+                owners[block] = owner
+        else:
+            self.owner[blocks] = owner
         return blocks
 
     def give(self, blocks: Blocks, owner: Owner) -> None:
@@ -118,11 +135,19 @@ class Pool:
         if not blocks.size:
             return
         self._require_owner(blocks, owner)
-        self.owner[blocks] = Owner.FREE
-        self.generation[blocks] += 1
-        self.stale[blocks] = True
-        self._stack[self._free : self._free + blocks.size] = blocks[::-1]
-        self._free += blocks.size
+        if blocks.size <= FEW:
+            owners, generations, stales = self._owners, self._generations, self._stales
+            for block in blocks.tolist():
+                owners[block] = FREE
+                generations[block] += 1
+                stales[block] = True
+        else:
+            self.owner[blocks] = FREE
+            self.generation[blocks] += 1
+            self.stale[blocks] = True
+        free = self._free + blocks.size
+        self._stack[self._free : free] = blocks[::-1]
+        self._free = free
 
     def hand_over(self, blocks: Blocks, owner: Owner, to: Owner) -> None:
         """Hand blocks from one owner to another; what is in them stays.
@@ -134,17 +159,29 @@ class Pool:
         self.owner[blocks] = to
 
     def _require_owner(self, blocks: Blocks, owner: Owner) -> None:
-        wrong = blocks[self.owner[blocks] != owner]
-        if wrong.size:
+        if blocks.size <= FEW:
+            owners = self._owners
+            for block in blocks.tolist():
+                if owners[block] != owner:
+                    break
+            else:
+                return
+        if self.owner[blocks].tobytes().strip(_NOTED[owner]):  # the fastest of several ways
+            wrong = blocks[self.owner[blocks] != owner]
             has = Owner(int(self.owner[wrong[0]]))
             message = f"pool {self.group.name}: block {wrong[0]} is {has.name}, not {owner.name}"
             raise ValueError(message)
 
     def without(self, blocks: Blocks, chosen: Blocks) -> Blocks | None:
         """Return blocks without the chosen ones, which are among them, each once; else nothing."""
+        if blocks.size <= FEW:
+            some = chosen.tolist()
+            left = [block for block in blocks.tolist() if block not in some]
+            found = len(left) == blocks.size - chosen.size
+            return np.array(left, np.int64) if found else None
         marked = self._marked
         marked[blocks] = True
-        among = bool(marked[chosen].all())
+        among = b"\0" not in marked[chosen].tobytes()
         marked[chosen] = False
         rest = blocks[marked[blocks]]
         marked[blocks] = False
@@ -159,7 +196,12 @@ class Pool:
 
     def overwritten(self, blocks: Blocks) -> None:
         """Note that every byte of these blocks has been written by their owner."""
-        self.stale[blocks] = False
+        if blocks.size <= FEW:
+            stales = self._stales
+            for block in blocks.tolist():
+                stales[block] = False
+        else:
+            self.stale[blocks] = False
 
     def spoil(self, blocks: Blocks) -> None:
         """Note that what is in these blocks is of no use: a transfer into them failed."""
@@ -231,8 +273,8 @@ class Pool:
             AssertionError: a block has two owners or none, or is not where its owner is noted.
         """
         claims = {owner: list(blocks) for owner, blocks in owned.items()}
-        claims[Owner.FREE] = [self._stack[: self._free]]
-        claims[Owner.NULL] = [np.zeros(1, np.int64)]
+        claims[FREE] = [self._stack[: self._free]]
+        claims[NULL] = [np.zeros(1, np.int64)]
         times = np.zeros(self.num_blocks + 1, np.int64)
         for owner, pieces in claims.items():
             for blocks in pieces:

@@ -13,6 +13,7 @@ from fivestate.impl.pools import Blocks
 from fivestate.impl.refusals import Refused
 from fivestate.impl.retention import Retention
 from fivestate.impl.sequences import Sequence
+from fivestate.spec.reuse import Shape
 from fivestate.spec.vocabulary import WINDOW, CacheState, Device
 
 if TYPE_CHECKING:
@@ -33,13 +34,30 @@ class Publisher:
     ) -> None:
         self._allocator, self._index, self._retention = allocator, index, retention
         self._held = held_tokens
-        self._step = allocator.settings.geometry.scheduler_block_size
+        geometry = allocator.settings.geometry
+        self._step = geometry.scheduler_block_size
+        self._rows = any(group.shape is not Shape.PREFIX for group in geometry.voting)
 
     def publish(self, sequence: Sequence) -> None:
         """Publish the verified whole blocks of a running sequence, as far as that can be done."""
-        start = sequence.published.end_tokens
-        for end in self._retention.ends(start, sequence.verified, self._step):
+        sequence.published = self._still_known(sequence)
+        start, asked = sequence.published.end_tokens, sequence.asked if self._rows else 0
+        for end in self._retention.ends(start, sequence.verified, self._step, asked):
             self._publish_to(sequence, end)
+
+    def _still_known(self, sequence: Sequence) -> Node:
+        """Return how far what a sequence has published along others' nodes is still known.
+
+        It holds its own prefix only; of what others have published behind it, something may have
+        been evicted and taken away since.
+        """
+        known = at = sequence.published
+        while at is not sequence.request.want and at.parent is not None:
+            parent = at.parent
+            if not at.known or parent.children.get(at.digests[0]) is not at:
+                known = parent
+            at = parent
+        return known
 
     def forget(self, sequence: Sequence) -> None:
         """A sequence ends: unless windows are kept, those that it published are let go."""
@@ -108,8 +126,10 @@ class Publisher:
 
     def _rooted(self, sequence: Sequence, node: Node) -> bool:
         """Say whether what a resume at the end of a node needs before the node is there."""
-        if sequence.request.want is node.parent and not sequence.request.slid:
-            return True  # it is a part of what the request holds
+        request = sequence.request
+        held = request.want is node.parent  # what is asked for is then a part of what it holds
+        if held and (not request.slid or self._allocator.has_rows(node)):
+            return True
         layout = self._allocator.layout
         before = (cell for cell in self._allocator.need(node) if cell.node is not node)
         return all(cell.readers or cell.usable(layout) for cell in before)

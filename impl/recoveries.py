@@ -90,12 +90,12 @@ class Recovery:
             if self._request.phase is not Phase.RECOVERING or self.lost or self.aborted:
                 return []
             found: list[Task] = []
-            loads = self._allocator.loads_under_way
+            moving = self._allocator.transfers_under_way
             for cell in self._allocator.claims(self.node):
                 means = self._means(cell)
                 if means is Means.LOAD_BACK:
-                    loads += 1
-                    if loads > self._allocator.settings.loads_at_once:
+                    moving += 1
+                    if moving > self._allocator.settings.transfers_at_once:
                         continue
                 if means is not None:
                     found.append(self._task(cell, means))

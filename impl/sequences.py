@@ -10,7 +10,7 @@ import numpy as np
 from fivestate.impl.chain import Node
 from fivestate.impl.keys import Prompt
 from fivestate.impl.leases import prefix_blocks
-from fivestate.impl.pools import Owner
+from fivestate.impl.pools import NO_BLOCKS, PRIVATE
 from fivestate.impl.refusals import Refused
 from fivestate.impl.requests import Request
 from fivestate.impl.tables import Table, kept_from, private_demand
@@ -26,7 +26,8 @@ class Sequence:
     """The tokens of one request, and its private blocks.
 
     Attributes:
-        prompt: its tokens, as far as they are known.
+        prompt: its tokens, as far as they are known; what was asked stays as it was asked.
+        asked: tokens of the prompt as it arrived.
         request: the allocator's record of it.
         longest: the most tokens it may come to have.
         written: tokens that have rows, or are about to.
@@ -35,7 +36,8 @@ class Sequence:
         tables: by group, its private blocks; nothing before it has some.
         room: up to where every table has blocks.
         of: the label of its class.
-        owned: nobody else has its prompt.
+        calm: up to where a verified token needs no more than room: nothing is copied, let go or
+            refused on the way.
         forks: who still reads its blocks, instead of copies.
         source: whose blocks it still reads, instead of copies.
         since: when it was admitted.
@@ -44,11 +46,12 @@ class Sequence:
     """
 
     __slots__ = (
+        "asked",
+        "calm",
         "ends",
         "forks",
         "longest",
         "of",
-        "owned",
         "prefix",
         "prompt",
         "published",
@@ -62,12 +65,12 @@ class Sequence:
     )
 
     def __init__(self, prompt: Prompt, request: Request, node: Node, longest: int, of: str) -> None:
-        self.prompt, self.request, self.published = prompt, request, node
+        self.prompt, self.request, self.published = prompt.copy(), request, node
+        self.asked = len(prompt)
         self.longest, self.of = longest, of
         self.written = self.verified = node.end_tokens
         self.tables: dict[str, Table] = {}
-        self.room = 0
-        self.owned = False
+        self.room = self.calm = 0
         self.forks: list[Sequence] = []
         self.source: Sequence | None = None
         self.since = 0.0
@@ -81,19 +84,20 @@ class Sequence:
 
     def open(self, geometry: Geometry) -> None:
         """Have tables for the private blocks that the request has by now."""
+        base, private = self.base, self.request.private
         for group in geometry.groups:
-            spare = self.request.private.get(group.name)
-            ids = [] if spare is None else spare.tolist()
-            self.tables[group.name] = Table(group, self.base // group.block_size, ids)
+            ids: list[int] = private.get(group.name, NO_BLOCKS).tolist()
+            self.tables[group.name] = Table(group, base // group.block_size, ids)
 
     def block_tables(self, geometry: Geometry) -> dict[str, tuple[int, list[int]]]:
         """Return, by group, the number of the first block, and the ids from there on."""
         if not self.prefix:
-            path = self.request.target.path()
+            path, slid = self.request.target.path(), self.request.slid
             for group in geometry.voting:
-                if not (self.request.slid and group.state is WINDOW):
-                    first, ids = prefix_blocks(group, path)
-                    self.prefix[group.name] = first, ids.tolist()
+                if not (slid and group.state is WINDOW):
+                    first, parts = prefix_blocks(group, path)
+                    ids = [block for part in parts for block in part.tolist()]
+                    self.prefix[group.name] = first, ids
         tables: dict[str, tuple[int, list[int]]] = {}
         for name, table in (self.source or self).tables.items():
             shared = self.prefix.get(name)
@@ -102,12 +106,6 @@ class Sequence:
             else:
                 tables[name] = shared[0], shared[1] + table.ids
         return tables
-
-    def own_prompt(self) -> Prompt:
-        """Return its tokens, to be changed: what was asked for stays as it was asked."""
-        if not self.owned:
-            self.prompt, self.owned = self.prompt.copy(), True
-        return self.prompt
 
     def require_room(self, count: int, in_flight_tokens: int) -> None:
         """Refuse tokens that were not reckoned with when the request was admitted.
@@ -124,7 +122,7 @@ class Sequence:
             raise Refused("A-1", "write", "in_flight", given)
 
     def write(self, count: int, drafts: int, step_tokens: int) -> bool:
-        """Have blocks for the next tokens; if there are no spare ones, those that nobody reads.
+        """Have blocks for the next tokens.
 
         Behind drafts that are not verified yet, every token is a draft.
 
@@ -132,23 +130,40 @@ class Sequence:
             Whether the accepted tokens have passed a boundary.
         """
         verified, settled = self.verified, self.verified == self.written
-        self.written += count
-        if self.written > self.room:
-            self._grow(step_tokens)
+        self.written = written = self.written + count
+        self.calm = 0
+        if written > self.room:
+            self.grow(written, step_tokens)
         if settled:
-            self.verified = self.written - drafts
+            self.verified = written - drafts
         return self.verified // step_tokens > verified // step_tokens
 
-    def _grow(self, step_tokens: int) -> None:
-        written, room = self.written, self.longest
+    def reckon(self, step_tokens: int, in_flight_tokens: int) -> None:
+        """Reckon how far it is calm behind a prompt that is filled and its own."""
+        if self.verified == self.written:
+            inside = self.written % step_tokens
+            farthest = min(step_tokens - 1 - inside, in_flight_tokens)
+            self.calm = min(self.written + farthest, self.longest)
+
+    def grow(self, written: int, step_tokens: int) -> None:
+        """Have blocks for so many tokens; if there are no spare ones, those that nobody reads."""
+        room = self.longest
         for table in self.tables.values():
-            if written > table.limit:
-                lacks = table.lacks(written)
-                if lacks > len(table.spare):
+            limit = table.limit
+            if written > limit:
+                size, spare = table.size, table.spare
+                lacks = (written - limit + size - 1) // size
+                if lacks > len(spare):
                     kept = kept_from(table.group, self.base, self.verified, step_tokens)
                     table.drop(kept)
-                table.grow(lacks)
-            room = min(room, table.limit)
+                if lacks == 1:
+                    table.ids.append(spare.pop())
+                    table.limit = limit = limit + size
+                else:
+                    table.grow(lacks)
+                    limit = table.limit
+            if limit < room:  # noqa: PLR1730 -- min() takes three times as long
+                room = limit
         self.room = room
 
     def trim(self, step_tokens: int) -> None:
@@ -163,10 +178,11 @@ class Sequence:
 
     def forked(self, request: Request, longest: int) -> Sequence:
         """Return a sequence that goes on from here, and reads these blocks until one writes."""
-        other = Sequence(self.prompt.copy(), request, request.target, longest, self.of)
+        other = Sequence(self.prompt, request, request.target, longest, self.of)
         other.written, other.verified, other.published = self.written, self.verified, self.published
-        other.owned, other.source = True, self
+        other.asked, other.source = self.asked, self
         self.forks.append(other)
+        self.calm = 0
         return other
 
     def roll_back(self) -> None:
@@ -198,7 +214,7 @@ class Sequence:
     def take(self, allocator: Allocator, lacking: dict[str, int]) -> None:
         """Claim more private blocks; there are free ones enough."""
         for name, count in lacking.items():
-            more = allocator.pools[name].take(count, Owner.PRIVATE)
+            more = allocator.pools[name].take(count, PRIVATE)
             self.request.private[name] = np.concatenate([self.request.private[name], more])
             self.tables[name].spare += more.tolist()
 

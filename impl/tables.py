@@ -65,18 +65,10 @@ class Table:
         self.first, self.ids, self.spare = first, list[int](), spare
         self.limit = first * self.size
 
-    def lacks(self, written: int) -> int:
-        """Return how many blocks more it takes to have ``written`` tokens, more than it has."""
-        return (written - self.limit + self.size - 1) // self.size
-
     def grow(self, count: int) -> None:
         """Have ``count`` blocks more at the end, one or more; there are spare ones enough."""
-        spare = self.spare
-        if count == 1:
-            self.ids.append(spare.pop())
-        else:
-            self.ids += spare[: -count - 1 : -1]
-            del spare[-count:]
+        self.ids += self.spare[: -count - 1 : -1]
+        del self.spare[-count:]
         self.limit += count * self.size
 
     def cut(self, written: int) -> None:

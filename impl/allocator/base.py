@@ -12,7 +12,7 @@ from typing import ClassVar, Concatenate, ParamSpec, TypeVar
 import torch
 
 from fivestate.impl.allocator.settings import Settings
-from fivestate.impl.chain import Cell, Node
+from fivestate.impl.chain import Cell, CellSizes, Copied, Node
 from fivestate.impl.pools import Blocks, Pool
 from fivestate.impl.refusals import Refused
 from fivestate.impl.requests import Request
@@ -70,7 +70,8 @@ def action(
         @functools.wraps(method)
         def locked(self: Self, /, *args: P.args, **options: P.kwargs) -> R:
             for (parameter, kind), value in zip(pairs, args, strict=False):
-                self._check_argument(name, parameter, kind, value)
+                if type(value) is not kind or getattr(value, "home", self) is not self:
+                    self._check_argument(name, parameter, kind, value)
             for parameter in kinds.keys() & options.keys() if options else ():
                 self._check_argument(name, parameter, kinds[parameter], options[parameter])
             if fixed is not None and fixed not in self.groups_of:
@@ -129,6 +130,7 @@ class Base:
             )
             for group in geometry.groups
         }
+        self._sizes = CellSizes(self.groups_of)
         self.root = Node(self, None, 0, 0, [])
         self.layout = self.weights = 0
         self.null_dirty = False
@@ -138,6 +140,7 @@ class Base:
         self._using: dict[Request, None] = {}  # who is in use
         self._reserved: set[Cell] = set()
         self._loading: set[Cell] = set()
+        self._copying: set[Copied] = set()  # on their way to the host tier or to disk
         self._copied: dict[CacheState, dict[Cell, None]] = {state: {} for state in self.groups_of}
         self._largest: dict[str, int] = {}  # by group, the most blocks that a copy has had
         self._order: dict[CacheState, OrderedDict[Cell, None]] = {
@@ -150,6 +153,7 @@ class Base:
             for state, groups in self.groups_of.items()
             if any(group.shape in (Shape.PREFIX, Shape.POINT) for group in groups)
         }
+        self._most_rows = max(group.most_rows for group in geometry.voting)
 
     def new_request(self, name: str = "request", **private_demand: int) -> Request:
         """Return a new idle request.
@@ -177,9 +181,9 @@ class Base:
         return self._lock
 
     @property
-    def loads_under_way(self) -> int:
-        """How many loads are under way."""
-        return len(self._loading)
+    def transfers_under_way(self) -> int:
+        """How many loads, stores and demotions are under way."""
+        return len(self._loading) + len(self._copying)
 
     def oldest(self, state: CacheState) -> Iterator[Cell]:
         """Yield the complete cells of a state, what was let go longest ago first."""

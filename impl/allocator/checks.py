@@ -26,6 +26,7 @@ class Checks(Derived):
             for group, pool in self.pools.items():
                 pool.check(self._owned(group))
             self._check_cells()
+            self._check_copying()
             self._check_interest()
             if not self.null_dirty:
                 for group, pool in self.pools.items():
@@ -38,6 +39,11 @@ class Checks(Derived):
             Owner.PRIVATE: [r.private[group] for r in self._using if group in r.private],
             Owner.DOOMED: [d.blocks[group] for d in doubts if group in d.blocks],
         }
+
+    def _check_copying(self) -> None:
+        copies = (copied for cell in self.cells() for copied in (cell.copy, cell.disk))
+        moving = {copied for copied in copies if copied is not None and not copied.complete}
+        _hold(self._copying == moving, f"{len(self._copying)} copies are on their way")
 
     def _check_cells(self) -> None:
         readers = Counter(cell for request in self._using for cell in request.held)

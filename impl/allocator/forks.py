@@ -59,7 +59,7 @@ class Forks(Effects):
         for group, blocks in shared.items():
             self.pools[group].write(own[group], self.pools[group].read(blocks))
         request.copied = True
-        self._unpin(request, lambda cell: cell.state is TAIL)
+        self._unpin(request, TAIL)
         return own
 
     def _shared_tail(self, request: Request) -> dict[str, Blocks]:

@@ -19,9 +19,21 @@ class Needs(Base):
         """
         shape, cells = node._need  # noqa: SLF001 -- what it needs is remembered where it is asked
         if shape != self._shape:
-            cells = tuple(self._needed(node))
+            before = (-1, ()) if node.parent is None else node.parent._need  # noqa: SLF001 -- as above
+            if before[0] == self._shape and self.has_rows(node):
+                whole = [cell for cell in before[1] if cell.state in self._whole]
+                cells = (*whole, *node.cells.values())
+            else:
+                cells = tuple(self._needed(node))
             node._need = self._shape, cells  # noqa: SLF001 -- as above
         return cells
+
+    def has_rows(self, node: Node) -> bool:
+        """Say whether a node is so long that it has every row that a resume at its end requires.
+
+        Then its own windows, tails and chunks are required and no others; a shorter one may do too.
+        """
+        return node.tokens >= self._most_rows
 
     def _needed(self, node: Node) -> list[Cell]:
         path, found = node.path(), list[Cell]()
@@ -84,8 +96,15 @@ class Needs(Base):
     def complete(self, node: Node) -> bool:
         """Say whether all that a resume at the end of ``node`` requires is there and fits."""
         layout = self.layout
-        return all(cell.usable(layout) for cell in self.need(node))
+        for cell in self.need(node):  # noqa: SIM110 -- twice as fast as all()
+            if not cell.usable(layout):
+                return False
+        return True
 
     def losses(self, node: Node) -> int:
         """Return how often something of the prefix that ends with ``node`` has been lost."""
-        return self._everywhere + sum(step.losses for step in node.path())
+        losses, step = self._everywhere, node
+        while step.parent is not None:
+            losses += step.losses
+            step = step.parent
+        return losses

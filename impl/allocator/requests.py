@@ -103,7 +103,7 @@ class Requests(Effects):
         self._require("slide", "running", phase is Phase.RUNNING, phase=phase)
         self._require("slide", "inside", not request.slid)
         request.slid = True
-        self._unpin(request, lambda cell: cell.state is WINDOW)
+        self._unpin(request, WINDOW)
 
     @action("A-18")
     def finish(self, request: Request) -> None:

@@ -116,7 +116,8 @@ class Settings:
         geometry: the cache groups; only those that vote have cells.
         num_blocks: by group, the blocks of its pool; the null block comes on top.
         slots: requests that may be in use at once.
-        loads_at_once: the bandwidth budget: loads that may be under way at once.
+        transfers_at_once: the bandwidth budget: loads, stores and demotions that may be under way
+            at once.
         storable: the states of which copies are kept off the device.
         reserve: by group, the blocks that prefetching leaves to requests.
         host_blocks: by group, the blocks that fit into the tier next to the device; a group that
@@ -131,7 +132,7 @@ class Settings:
     geometry: Geometry
     num_blocks: Mapping[str, int]
     slots: int = 256
-    loads_at_once: int = 8
+    transfers_at_once: int = 8
     storable: frozenset[CacheState] = frozenset({COMPRESSED})
     reserve: Mapping[str, int] = field(default_factory=dict[str, int])
     host_blocks: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -148,7 +149,7 @@ class Settings:
             ValueError: a size is out of its range, or a group is missing or unknown.
         """
         names = {group.name for group in self.geometry.groups}
-        for name, value in (("slots", self.slots), ("loads_at_once", self.loads_at_once)):
+        for name, value in (("slots", self.slots), ("transfers_at_once", self.transfers_at_once)):
             if value < 1:
                 raise ValueError(f"settings: {name} = {value}: 1 or more is allowed")
         for table in ("num_blocks", "reserve", "host_blocks", "page_bytes"):

@@ -27,13 +27,17 @@ class Tiers(Effects):
         reserved = cell.device is Device.RESERVED
         self._require("load_begin", "reserved", reserved, device=cell.device)
         self._require("load_begin", "stored", self.stored(cell))
-        budget, loads = self.settings.loads_at_once, len(self._loading)
-        self._require("load_begin", "in_budget", loads < budget, loads=loads)
+        self._require_budget("load_begin")
         assert cell.copy is not None  # noqa: S101 -- it is stored
         cell.device = Device.LOADING
         self._reserved.discard(cell)
         self._loading.add(cell)
         return cell.copy.key
+
+    def _require_budget(self, action: str) -> None:
+        moving = self.transfers_under_way
+        in_budget = moving < self.settings.transfers_at_once
+        self._require(action, "in_budget", in_budget, transfers=moving)
 
     def _loading_cell(self, action: str, node: Node, state: CacheState) -> Cell:
         cell = self._cell(action, node, state)
@@ -106,8 +110,10 @@ class Tiers(Effects):
         self._require("store_begin", "room", self.host_room(cell), state=state)
         spare = self.settings.disk is None or self.archived(cell) or self.host_stays_clean(cell)
         self._require("store_begin", "clean", spare, state=state)
+        self._require_budget("store_begin")
         copied = self._new_copy(cell)
         self._set_copy(cell, copied)
+        self._copying.add(copied)
         return copied.key
 
     def _storing_cell(self, action: str, node: Node, state: CacheState) -> Cell:
@@ -123,7 +129,7 @@ class Tiers(Effects):
         cell = self._storing_cell("store_good", node, state)
         assert cell.copy is not None  # noqa: S101 -- it is being stored
         if node.known:
-            cell.copy.complete = True
+            self._arrived(cell.copy)
         else:
             self._drop_copy(cell)
 
@@ -166,8 +172,10 @@ class Tiers(Effects):
         copy, disk = self.copy_of(cell), self.disk_of(cell)
         self._require("demote_begin", "stored", copy is Copy.STORED, copy=copy)
         self._require("demote_begin", "none", disk is Copy.NONE, disk=disk)
+        self._require_budget("demote_begin")
         assert cell.copy is not None  # noqa: S101 -- it is stored
         cell.disk = Copied(cell.copy.key, cell.copy.layout)
+        self._copying.add(cell.disk)
         return cell.copy.key
 
     def _moving_cell(self, action: str, node: Node, state: CacheState) -> Cell:
@@ -181,7 +189,7 @@ class Tiers(Effects):
         """The disk copy is complete and synced."""
         cell = self._moving_cell("demote_good", node, state)
         assert cell.disk is not None  # noqa: S101 -- it is being written
-        cell.disk.complete = True
+        self._arrived(cell.disk)
 
     @action("A-53", "state")
     def demote_bad(self, node: Node, state: CacheState) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fivestate.impl.allocator.effects import Effects
 from fivestate.impl.allocator.settings import Divisible
 from fivestate.impl.chain import Cell, Copied, Node, content, sizes
-from fivestate.impl.pools import Blocks, Owner
+from fivestate.impl.pools import CELL, PRIVATE, Blocks
 from fivestate.impl.requests import Request
 from fivestate.spec.vocabulary import CacheState, Copy, Device, Phase
 
@@ -39,10 +39,8 @@ class Tree(Effects):
             return node
 
     def _add_cells(self, node: Node) -> None:
-        for state, groups in self.groups_of.items():
-            taken = sizes(groups, node.start_tokens, node.end_tokens)
-            if taken:
-                node.cells[state] = Cell(node, state, taken)
+        for state, taken in self._sizes.of(node.start_tokens, node.end_tokens).items():
+            node.cells[state] = Cell(node, state, taken)
 
     def can_split(self, node: Node, at_tokens: int) -> bool:
         """Say whether a node may be split at a boundary inside it.
@@ -179,7 +177,7 @@ class Tree(Effects):
             for state, by_group in blocks.items():
                 cell = node.cells[state]
                 for group, given in by_group.items():
-                    self.pools[group].hand_over(given, Owner.PRIVATE, Owner.CELL)
+                    self.pools[group].hand_over(given, PRIVATE, CELL)
                     cell.blocks[group] = given.copy()
             generation = node.entries_generation + 1
             for state in blocks:
@@ -187,13 +185,13 @@ class Tree(Effects):
                 self._arrive_in_cell(node.cells[state], self.layout)
             node.entries_generation = generation
             node.known = True
-            before, now = set(request.held), self.need(node)
+            held, now = request.held, self.need(node)
+            before = set(held)
             for cell in now:
-                if cell in before:
-                    before.remove(cell)
-                else:
+                if cell not in before:
                     cell.readers += 1
-            self._unpin(request, before.__contains__)
+            gone = before.difference(now)
+            self._let_go([cell for cell in held if cell in gone] if gone else ())
             request.held, request.want, request.slid = now, node, False
 
     def _check_adoption(
@@ -207,29 +205,36 @@ class Tree(Effects):
         Raises:
             ValueError: the node cannot be adopted.
         """
-        parent, shown = node.parent, f"adopt: {request!r}, {node!r}"
+        parent = node.parent
         if (
             request.phase is not Phase.RUNNING
             or parent is None
             or (not self.known(parent) or not request.target.within(parent))
         ):
-            raise ValueError(f"{shown}: the request does not run at the end of the node's parent")
-        blank = not node.known and all(self._blank(cell) for cell in node.cells.values())
+            why = "the request does not run at the end of the node's parent"
+            raise _not_adopted(request, node, why)
+        blank = not node.known and all(map(self._blank, node.cells.values()))
         if not blank or node.recoverers:
-            raise ValueError(f"{shown}: the node is not new")
-        if set(blocks) != set(node.cells):
-            raise ValueError(f"{shown}: blocks are for {[s.name for s in blocks]}")
+            raise _not_adopted(request, node, "the node is not new")
+        if blocks.keys() != node.cells.keys():
+            raise _not_adopted(request, node, f"blocks are for {[s.name for s in blocks]}")
         left: dict[str, Blocks] = {}
         for state, by_group in blocks.items():
-            counts = {group: int(given.size) for group, given in by_group.items()}
+            counts = {group: given.size for group, given in by_group.items()}
             if counts != node.cells[state].sizes:
-                raise ValueError(f"{shown}: {state.name} gets {counts} blocks")
+                raise _not_adopted(request, node, f"{state.name} gets {counts} blocks")
             for group, given in by_group.items():
                 own = self.pools[group].without(request.private.get(group, given[:0]), given)
                 if own is None:
-                    raise ValueError(f"{shown}: a block of {group} is not the request's own")
+                    why = f"a block of {group} is not the request's own"
+                    raise _not_adopted(request, node, why)
                 left[group] = own
-        before = (cell for cell in self.need(node) if cell.node is not node and not cell.readers)
-        if not all(cell.usable(self.layout) for cell in before):  # what is read is usable (I-3)
-            raise ValueError(f"{shown}: what is before the node is not complete")
+        for cell in self.need(node):
+            missing = not cell.readers and not cell.usable(self.layout)  # who reads has it (I-3)
+            if missing and cell.node is not node:
+                raise _not_adopted(request, node, "what is before the node is not complete")
         return left
+
+
+def _not_adopted(request: Request, node: Node, why: str) -> ValueError:
+    return ValueError(f"adopt: {request!r}, {node!r}: {why}")

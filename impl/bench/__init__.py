@@ -29,6 +29,10 @@ NOTES = (
         " before them reused; turn about in one process, median of the turns' CPU time"
     ),
     (
+        "turn about, each finds the processor's caches as the other left them: what else runs on "
+        "the machine moves the shorter turns, and these are ours"
+    ),
+    (
         "a turn without hashing: match, allocate with block tables, append token by token, commit "
         "and free; both keep what was computed for the next turn"
     ),

@@ -38,6 +38,12 @@ class Forest:
         self.allocator = Allocator(Settings(**options))  # type: ignore[arg-type]  # by name
         self._named = 0
 
+    @staticmethod
+    def groups_of(geometry: Geometry) -> dict[CacheState, tuple[CacheGroup, ...]]:
+        """Return the voting groups of a geometry, by state."""
+        states = {group.state for group in geometry.voting}
+        return {s: tuple(g for g in geometry.voting if g.state is s) for s in states}
+
     def request(self, **private: int) -> Request:
         """Return a new request, with a name of its own."""
         self._named += 1

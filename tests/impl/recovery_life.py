@@ -44,7 +44,7 @@ class Life:
             blocks_each=14,
             host_blocks={"c2": 12, "c4": 6, "w": 8},
             reserve=2,
-            loads_at_once=2,
+            transfers_at_once=2,
         )
         self.engine = Engine(self.home)
         self.seen: Counter[str] = Counter()
@@ -285,5 +285,5 @@ class Life:
         assert isinstance(home, Allocator)
         with home.lock:
             loads = sum(cell.device is Device.LOADING for cell in home.cells())
-        if loads > home.settings.loads_at_once or self.worker._transfers._frames > FRAMES:
+        if loads > home.settings.transfers_at_once or self.worker._transfers._frames > FRAMES:
             self.failures.append(AssertionError(f"{loads} loads are under way"))

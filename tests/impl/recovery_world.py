@@ -74,7 +74,7 @@ def allocator(  # noqa: PLR0913 -- each is named by the caller, and has a defaul
     disk_bytes: int = PLENTY_BYTES,
     layout: int = KERNELS,
     reserve: int = 0,
-    loads_at_once: int = 8,
+    transfers_at_once: int = 8,
 ) -> Allocator:
     """Return an allocator whose disk is a folder, if one is given."""
     names = [group.name for group in GEOMETRY.groups]
@@ -84,7 +84,7 @@ def allocator(  # noqa: PLR0913 -- each is named by the caller, and has a defaul
             num_blocks=dict.fromkeys(names, blocks_each),
             reserve=dict.fromkeys(names, reserve),
             storable=STORABLE,
-            loads_at_once=loads_at_once,
+            transfers_at_once=transfers_at_once,
             host_blocks=host_blocks or {},
             host=HostCopies(),
             disk=None if folder is None else DiskCopies(open_store(folder, layout), disk_bytes),

@@ -93,7 +93,7 @@ ENOUGH = dict.fromkeys((group.name for group in GEOMETRY.groups), 4)
     ("settings", "match"),
     [
         ({"slots": 0}, "slots = 0: 1 or more"),
-        ({"loads_at_once": 0}, "loads_at_once = 0: 1 or more"),
+        ({"transfers_at_once": 0}, "transfers_at_once = 0: 1 or more"),
         ({"num_blocks": {"c2": 4}}, "num_blocks has no 'c4'"),
         ({"num_blocks": {**ENOUGH, "x": 4}}, "num_blocks names 'x'; known: c2, c4, index"),
         ({"reserve": {"x": 4}}, "reserve names 'x'"),

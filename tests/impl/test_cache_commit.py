@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.impl.test_cache import PROMPT, engine
+from tests.impl.served import PROMPT, engine
 from tests.impl.token_engine import Engine, Held
 
 from fivestate.impl.allocator import Allocator

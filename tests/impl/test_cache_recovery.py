@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.impl.test_cache import PROMPT, engine, free, known, serve
+from tests.impl.served import PROMPT, engine, free, known, serve
 from tests.impl.token_engine import GEOMETRIES, Engine, Held
 from tests.impl.token_oracle import compare
 
@@ -213,7 +213,7 @@ def test_a_task_that_somebody_else_has_begun_cannot_begin_again() -> None:
 
 def test_no_more_loads_begin_than_the_budget_allows() -> None:
     served = stored("homogeneous", states=(COMPRESSED,), retention=Retention(Keep.FULL))
-    object.__setattr__(served.allocator.settings, "loads_at_once", 2)
+    object.__setattr__(served.allocator.settings, "transfers_at_once", 2)
     held = served.start([*PROMPT[:48], 1])
     recovery = served.cache.recover(held.lease)
     tasks = recovery.pending()

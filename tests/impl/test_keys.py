@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -202,3 +202,19 @@ def test_tokens_are_kept_in_four_bytes_until_one_does_not_fit() -> None:
     assert isinstance(prompt, Prompt)
     assert prompt.tokens(23) == [TOKENS[23], 1 << 32]
     assert prompt.keys is KEYS
+
+
+@pytest.mark.parametrize("change", [lambda p: p.extend([7]), lambda p: p.truncate(3)])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_copy_and_its_original_change_apart(
+    change: Callable[[Prompt], None], *, first: bool
+) -> None:
+    original = KEYS.prompt(TOKENS)
+    original.digests()
+    copy = original.copy()
+    changed, other = (original, copy) if first else (copy, original)
+    change(changed)
+    assert changed.tokens() != TOKENS
+    assert other.tokens() == TOKENS
+    assert list(other.digests()) == digests(TOKENS)
+    assert list(changed.digests()) == digests(changed.tokens())

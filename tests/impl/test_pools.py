@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fivestate.impl.pools import NO_BLOCKS, Blocks, Owner, Pool
+from fivestate.impl.pools import FEW, NO_BLOCKS, Blocks, Owner, Pool
 from fivestate.impl.refusals import Refused
 from fivestate.spec.reuse import CacheGroup
 from fivestate.spec.vocabulary import COMPRESSED
@@ -28,21 +28,48 @@ def ids(*numbers: int) -> Blocks:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from(["take", "give", "move"]), st.integers(0, 9))))
-def test_whatever_changes_hands_every_block_has_one_owner(steps: list[tuple[str, int]]) -> None:
-    blocks = pool()
+@given(
+    st.sampled_from([1, 3 * FEW]),
+    st.lists(st.tuples(st.sampled_from(["take", "give", "move"]), st.integers(0, 9))),
+)
+def test_whatever_changes_hands_every_block_has_one_owner(
+    times: int, steps: list[tuple[str, int]]
+) -> None:
+    """A few blocks at a time, or so many that they are noted all at once."""
+    blocks, generations = pool(8 * times), 0
     owned: dict[Owner, list[Blocks]] = {Owner.CELL: [], Owner.DOOMED: []}
     for step, number in steps:
         cells, doomed = owned[Owner.CELL], owned[Owner.DOOMED]
-        if step == "take" and number <= blocks.free:
-            cells.append(blocks.take(number, Owner.CELL))
+        if step == "take" and number * times <= blocks.free:
+            cells.append(blocks.take(number * times, Owner.CELL))
+            blocks.overwritten(cells[-1])
         elif step == "move" and cells:
             blocks.hand_over(cells[0], Owner.CELL, Owner.DOOMED)
             doomed.append(cells.pop(0))
         elif step == "give" and doomed:
-            blocks.give(doomed.pop(0), Owner.DOOMED)
+            given = doomed.pop(0)
+            generations += given.size
+            blocks.give(given, Owner.DOOMED)
+            assert blocks.stale[given].all()
         blocks.check(owned)
-        assert blocks.free == 8 - sum(b.size for lots in owned.values() for b in lots)
+        assert blocks.free == 8 * times - sum(b.size for lots in owned.values() for b in lots)
+        assert blocks.generation.sum() == generations
+        assert not any(blocks.stale[held].any() for lots in owned.values() for held in lots)
+
+
+@pytest.mark.parametrize("size", [FEW, FEW + 1, 40])
+def test_what_is_chosen_is_taken_out_if_it_is_there_once(size: int) -> None:
+    blocks = pool(50)
+    has = blocks.take(size, Owner.PRIVATE)
+    left = blocks.without(has, has[[2, 5]])
+    assert left is not None
+    assert left.tolist() == [n for n in has.tolist() if n not in has[[2, 5]]]
+    for wrong in (ids(50), has[[2, 2]], ids(0), ids(*has, *has[:1])):
+        assert blocks.without(has, wrong) is None
+    assert blocks.without(has, has[:0]) is not None, "nothing is left marked"
+    with pytest.raises(ValueError, match="block 50 is FREE, not PRIVATE"):
+        blocks.give(np.append(has, 50), Owner.PRIVATE)
+    assert (blocks.owner[has] == Owner.PRIVATE).all()
 
 
 def test_the_null_block_is_never_handed_out() -> None:

@@ -225,7 +225,7 @@ def test_loads_go_before_stores_and_never_over_the_budget(home: Allocator) -> No
 
 
 def test_the_allocators_own_budget_postpones_a_load_and_does_not_lose_it(tmp_path: Path) -> None:
-    home = allocator(tmp_path / "disk", loads_at_once=1)
+    home = allocator(tmp_path / "disk", transfers_at_once=1)
     engine = Engine(home)
     with Worker(home, budget=Budget(workers=4)) as worker:
         nodes = [archived(engine, worker, name) for name in "abcd"]

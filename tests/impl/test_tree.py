@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from tests.impl.forest import GEOMETRY, STEP, Forest, held, mark
+from tests.impl.token_engine import GEOMETRIES
 from tests.impl.twin import Twin
 from tests.scenarios.runs import computed, take
 
 from fivestate.impl.allocator import Memory
+from fivestate.impl.chain import CellSizes, sizes
 from fivestate.impl.refusals import Refused
 from fivestate.spec.language import Run
 from fivestate.spec.models import HYBRID
@@ -445,3 +449,32 @@ def test_a_long_conversation_is_a_deep_tree() -> None:
 
 def test_the_geometry_is_what_the_figures_here_rely_on() -> None:
     assert GEOMETRY.scheduler_block_size == STEP
+
+
+def test_what_is_needed_is_the_same_however_it_is_found_out() -> None:
+    draw = random.Random(5)  # noqa: S311 -- the same trees every time
+    forest = Forest()
+    nodes = [forest.allocator.root]
+    for number in range(60):
+        parent, length = draw.choice(nodes), draw.randrange(1, 5)
+        nodes.append(forest.grow(parent, chr(1_000 + number) * length))
+        if number % 5 == 4:
+            node = draw.choice(nodes)
+            at_tokens = node.start_tokens + STEP
+            if forest.allocator.can_split(node, at_tokens):
+                nodes.append(forest.allocator.split(node, at_tokens))
+        for node in draw.sample(nodes, min(len(nodes), 6)):
+            assert list(forest.allocator.need(node)) == forest.allocator._needed(node)
+    lengths = {forest.allocator.has_rows(node) for node in nodes}
+    assert lengths == {True, False}, "nodes as long as the windows reach, and shorter ones"
+
+
+@pytest.mark.parametrize("name", GEOMETRIES)
+def test_segments_that_are_alike_take_the_same_blocks(name: str) -> None:
+    geometry = GEOMETRIES[name]
+    groups_of = Forest.groups_of(geometry)
+    found, step = CellSizes(groups_of), geometry.scheduler_block_size
+    for start in range(0, 20 * step, step):
+        for end in range(start + step, 21 * step, step):
+            every = {state: sizes(groups, start, end) for state, groups in groups_of.items()}
+            assert found.of(start, end) == {s: taken for s, taken in every.items() if taken}

@@ -139,7 +139,7 @@ class Twin:
                 geometry=Geometry("machine", groups),
                 num_blocks=table("cap"),
                 slots=model.constant("slots", ()),
-                loads_at_once=model.constant("budget", ()),
+                transfers_at_once=model.constant("budget", ()),
                 storable=frozenset(
                     state
                     for state in states
