@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from fivestate.kernels.arguments import check_attend
-from fivestate.kernels.launch import (
+from fivestate.kernels.device.launch import (
     INTERPRETED,
     Pointer,
     Scalar,
@@ -16,11 +15,9 @@ from fivestate.kernels.launch import (
     power_of_2,
     tl,
 )
-from fivestate.kernels.rows import Pages, load_rows, rows_of
-from fivestate.kernels.signatures import types
-from fivestate.kernels.softmax import VARIANTS as JOIN_VARIANTS
-from fivestate.kernels.softmax import join, take
-from fivestate.kernels.variants import Variant
+from fivestate.kernels.forms.rows import Pages, load_rows, rows_of
+from fivestate.kernels.parts.arguments import check_attend
+from fivestate.kernels.parts.softmax import join, take
 from fivestate.spec.need import round_up, visible_entries, window_start
 
 SPLIT_KEYS = 256
@@ -70,7 +67,7 @@ def attend_reference(
 @jit(
     any_value=(
         *("num_windows", "num_entries", "window_columns", "entry_columns", "num_chosen"),
-        *("window", "ratio"),
+        *("window_table_query", "entry_table_query", "chosen_query", "window", "ratio"),
     )
 )
 def attend_kernel(
@@ -123,20 +120,22 @@ def attend_kernel(
     column = tl.arange(0, BLOCK_DIM)
     lane = tl.arange(0, BLOCK)
     inside = (column < DIM)[None, :]
-    at = queries + query * queries_query + head[:, None] * queries_head + column[None, :]
-    asked = tl.load(at, (head < HEADS)[:, None] & inside, 0.0)
+    visible = (position + 1) // ratio
+    count = num_chosen if CHOSEN else tl.minimum(visible, num_chosen)
+    # Keys in one line: the window's from 0, then the entries'; each split has its own stretch.
+    lead = (window + BLOCK - 1) // BLOCK * BLOCK
+    first = split * SPLIT
+    some = (position >= 0) & (first < lead + count)
+    at = queries + query * queries_query + head.to(tl.int64)[:, None] * queries_head
+    asked = tl.load(at + column[None, :], (head < HEADS)[:, None] & inside & some, 0.0)
     if UPCAST:
         asked = asked.to(tl.float32)
     most = tl.full((BLOCK_HEADS,), float("-inf"), tl.float32)
     total = tl.zeros((BLOCK_HEADS,), tl.float32)
     mixed = tl.zeros((BLOCK_HEADS, BLOCK_DIM), tl.float32)
     gone = tl.full((), 0, tl.int32)
-    visible = (position + 1) // ratio
-    # Keys in one line: the window's from 0, then the entries'; each split has its own stretch.
-    lead = (window + BLOCK - 1) // BLOCK * BLOCK
-    first = split * SPLIT
     last = tl.minimum(first + SPLIT, lead)
-    if position >= 0:
+    if some:
         for start in tl.range(first, last, BLOCK, num_stages=STAGES):
             number = position - window + 1 + start + lane
             valid = (number >= 0) & (number <= position)
@@ -157,7 +156,6 @@ def attend_kernel(
             )
             gone += absent
             most, total, mixed = take(asked, rows, valid, most, total, mixed, scale, UPCAST)
-        count = num_chosen if CHOSEN else tl.minimum(visible, num_chosen)
         if not CHOSEN:
             gone += (visible > num_chosen).to(tl.int32)
         end = tl.minimum(first + SPLIT - lead, count)
@@ -190,7 +188,8 @@ def attend_kernel(
     place = (query * tl.num_programs(2) + split) * HEADS + head
     tl.store(mosts + place, most, head < HEADS)
     tl.store(totals + place, total, head < HEADS)
-    mask = (head < HEADS)[:, None] & inside
+    # A table is as wide as the longest sequence: most splits of a short one hold nothing.
+    mask = (head < HEADS)[:, None] & inside & (total != 0.0)[:, None]
     tl.store(parts + place[:, None] * DIM + column[None, :], mixed, mask)
 
 
@@ -255,20 +254,14 @@ def attend(
     out = torch.zeros_like(queries) if out is None else out
     count, heads, dim = queries.shape
     num_chosen = entries.table.shape[1] * entries.per_page if chosen is None else chosen.shape[1]
-    constants = _constants(
-        heads,
-        dim,
-        windows,
-        entries,
-        dense=chosen is None,
-        upcast=INTERPRETED or queries.dtype == torch.float32,
-    )
-    splits = -(-(round_up(window, constants["BLOCK"]) + num_chosen) // SPLIT_KEYS)
+    upcast = INTERPRETED or queries.dtype == torch.float32  # interpreted, halves give garbage
+    fixed = constants(heads, dim, windows, entries, dense=chosen is None, upcast=upcast)
+    splits = -(-(round_up(window, fixed["BLOCK"]) + num_chosen) // SPLIT_KEYS)
     parts = torch.empty((count, splits, heads, dim), device=queries.device)
     mosts, totals = torch.empty((2, count, splits, heads), device=queries.device)
     launch(
         attend_kernel,
-        (count, -(-heads // constants["BLOCK_HEADS"]), splits),
+        (count, -(-heads // fixed["BLOCK_HEADS"]), splits),
         queries,
         windows.pages,
         windows.table,
@@ -279,7 +272,7 @@ def attend(
         parts,
         mosts,
         totals,
-        scale,
+        float(scale),
         len(windows.pages),
         len(entries.pages),
         windows.table.shape[1],
@@ -293,14 +286,14 @@ def attend(
         0 if chosen is None else chosen.stride(0),
         window,
         ratio,
-        num_warps=_warps(dim),
-        **constants,
+        num_warps=warps(dim),
+        **fixed,
     )
     join(parts, mosts, totals, sinks, positions, out)
     return out
 
 
-def _constants(
+def constants(
     heads: int,
     dim: int,
     windows: Pages,
@@ -328,40 +321,6 @@ def _constants(
     }
 
 
-def _warps(dim: int) -> int:
+def warps(dim: int) -> int:
+    """Return the warps of one program."""
     return 8 if dim > 128 else 4
-
-
-def _variant(title: str, dtype: str, pages: Pages, *, dense: bool) -> Variant:
-    held = "*u8" if pages.packed else f"*{dtype}"
-    return Variant(
-        attend_kernel,
-        title,
-        types("*i32", "window_table entry_table chosen positions")
-        | types("*fp32", "parts mosts totals")
-        | {"queries": f"*{dtype}", "windows": held, "entries": held, "scale": "fp32"}
-        | types("i32", "num_windows num_entries window_columns entry_columns")
-        | types("i32", "num_chosen queries_query queries_head windows_page")
-        | types("i32", "windows_row window_table_query entries_page entries_row")
-        | types("i32", "entry_table_query chosen_query window ratio"),
-        _constants(64, 512, pages, pages, dense=dense, upcast=False),
-        registers=200,
-        aligned=(
-            *("queries", "windows", "entries", "window_table", "entry_table", "chosen", "parts"),
-            *("queries_query", "queries_head", "windows_page", "entries_page"),
-            *(() if pages.packed else ("windows_row", "entries_row")),
-        ),
-        num_warps=_warps(512),
-        wide_loads=True,
-    )
-
-
-_PACKED = Pages(torch.empty(0, dtype=torch.uint8), torch.empty(0), 64)
-_DENSE = Pages(torch.empty(0), torch.empty(0), 64)
-
-VARIANTS = (
-    _variant("chosen entries, packed pages", "bf16", _PACKED, dense=False),
-    _variant("all entries, packed pages", "bf16", _PACKED, dense=True),
-    _variant("chosen entries, bf16 pages", "bf16", _DENSE, dense=False),
-    *JOIN_VARIANTS,
-)

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import torch
 
-from fivestate.kernels.batch import (
+from fivestate.kernels.device.launch import (
+    Pointer,
+    Scalar,
+    by_triton,
+    constant,
+    constexpr,
+    jit,
+    launch,
+    power_of_2,
+    tl,
+)
+from fivestate.kernels.parts.batch import (
     BITS,
     HIT,
     MISS,
@@ -17,20 +28,7 @@ from fivestate.kernels.batch import (
     check_batch,
     verdicts,
 )
-from fivestate.kernels.four import largest, points, right_bytes, same_abi, stale
-from fivestate.kernels.launch import (
-    Pointer,
-    Scalar,
-    by_triton,
-    constant,
-    constexpr,
-    jit,
-    launch,
-    power_of_2,
-    tl,
-)
-from fivestate.kernels.signatures import types
-from fivestate.kernels.variants import Variant
+from fivestate.kernels.parts.four import largest, points, right_bytes, same_abi, stale
 from fivestate.spec.reuse import Shape, Why
 
 BLOCK = 16
@@ -269,7 +267,7 @@ def classify_batch(
     Source: seed 000 §5; domain §1.10.
 
     Args:
-        model: the geometry: see `fivestate.kernels.batch.columns`.
+        model: the geometry: see `fivestate.kernels.parts.batch.columns`.
         consumer: shape (4,), dtype int32: words of what the consumer's kernels assume.
         asked: shape (requests, 2), dtype int32: fork and prompt, in tokens, as of
             `fivestate.spec.reuse.Asked`; fork -1 for padding.
@@ -304,22 +302,3 @@ def classify_batch(
         BLOCK=BLOCK,
     )
     return out
-
-
-VARIANTS = tuple(
-    Variant(
-        classify_kernel,
-        f"{groups} groups",
-        types("*i32", "fields consumer asked known spans abi")
-        | types("*i64", "generations places")
-        | types("*i32", "kinds resumes whys group_whys")
-        | types("i32", "requests step draft_lookback"),
-        {"GROUPS": groups, "BLOCK_GROUPS": power_of_2(groups), "BLOCK": BLOCK},
-        registers=80,
-        aligned=(
-            *("fields", "consumer", "asked", "known", "spans", "abi", "generations", "places"),
-            *("kinds", "resumes", "whys", "group_whys"),
-        ),
-    )
-    for groups in (1, 7, 8)
-)

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from fivestate.kernels import checks
-from fivestate.kernels.launch import (
+from fivestate.kernels.device import checks
+from fivestate.kernels.device.launch import (
     Pointer,
     Scalar,
     by_triton,
@@ -36,15 +36,13 @@ from fivestate.kernels.launch import (
     launch,
     tl,
 )
-from fivestate.kernels.units import (
+from fivestate.kernels.device.units import (
     PROGRAM_UNITS,
-    TYPES,
     as_bytes,
     as_units,
     tile_units,
     unit_bytes,
 )
-from fivestate.kernels.variants import Variant
 
 DIGEST_BYTES = 16
 
@@ -53,7 +51,7 @@ KEY, LOW, HIGH = -0x61C8864680B583EB, -0x40A7B892E31B1A47, -0x6B2FB644ECCEEE15
 _KEY, _LOW, _HIGH = constant(KEY), constant(LOW), constant(HIGH)
 _LOW_32, _LOW_35 = (1 << 32) - 1, (1 << 35) - 1
 """What a shift to the right must leave: torch and Triton fill words that have a sign with it."""
-_WORD_BYTES = 8
+WORD_BYTES = 8
 _UNSIGNED = 1 << 64
 _CHUNK_WORDS = 1 << 15
 """The host works on so much at a time: it stays in a core's cache, and torch uses one thread."""
@@ -79,12 +77,12 @@ def digest_reference(objects: torch.Tensor, chunk_words: int = _CHUNK_WORDS) -> 
 
 def _as_words(objects: torch.Tensor) -> torch.Tensor:
     """Return objects as rows of 64-bit words, the last one filled up with zeros."""
-    missing = -objects.shape[1] % _WORD_BYTES
+    missing = -objects.shape[1] % WORD_BYTES
     if missing:
         objects = torch.nn.functional.pad(objects, (0, missing))
-    elif unit_bytes(objects) != _WORD_BYTES:
+    elif unit_bytes(objects) != WORD_BYTES:
         objects = objects.clone(memory_format=torch.contiguous_format)
-    return as_units(as_bytes("objects", objects), _WORD_BYTES)
+    return as_units(as_bytes("objects", objects), WORD_BYTES)
 
 
 def word_keys(first: int, count: int, device: torch.device) -> torch.Tensor:
@@ -182,7 +180,7 @@ def digest(objects: torch.Tensor) -> torch.Tensor:
     if not by_triton(objects):
         return digest_reference(content)
     unit = unit_bytes(content)
-    fixed = _constants(content.shape[1], content.stride(0), unit)
+    fixed = constants(content.shape[1], content.stride(0), unit)
     programs = -(-len(content) // fixed["OBJECTS"]) * fixed["SPLITS"]
     out = torch.zeros((len(content), 2), dtype=torch.int64, device=objects.device)
     launch(digest_kernel, (programs,), as_units(content, unit), out, len(content), **fixed)
@@ -192,12 +190,12 @@ def digest(objects: torch.Tensor) -> torch.Tensor:
 def digest_bytes(data: bytes | bytearray | memoryview) -> bytes:
     """Return the digest of contiguous bytes in host memory: the low half, then the high half."""
     view = memoryview(data).cast("B")
-    whole = len(view) // _WORD_BYTES
+    whole = len(view) // WORD_BYTES
     content = np.frombuffer(view, dtype="<u8", count=whole)
-    rest = bytes(view[whole * _WORD_BYTES :]).ljust(_WORD_BYTES, b"\0")
+    rest = bytes(view[whole * WORD_BYTES :]).ljust(WORD_BYTES, b"\0")
     parts = [(0, np.array([len(view)], dtype="<u8"))]
     parts += [(at + 1, content[at : at + _CHUNK_WORDS]) for at in range(0, whole, _CHUNK_WORDS)]
-    if len(view) % _WORD_BYTES:
+    if len(view) % WORD_BYTES:
         parts.append((whole + 1, np.frombuffer(rest, dtype="<u8")))
     low = high = 0
     for first, words in parts:
@@ -222,9 +220,9 @@ def _host_sums(words: Any, first: int) -> tuple[int, int]:
     return total, int(x.sum())
 
 
-def _constants(size_bytes: int, stride_bytes: int, unit: int) -> dict[str, int]:
+def constants(size_bytes: int, stride_bytes: int, unit: int) -> dict[str, int]:
     """Return the constants with which objects of a size are digested."""
-    words = -(-size_bytes // _WORD_BYTES)
+    words = -(-size_bytes // WORD_BYTES)
     tile = tile_units(words)
     return {
         "STRIDE": stride_bytes // unit,
@@ -234,26 +232,3 @@ def _constants(size_bytes: int, stride_bytes: int, unit: int) -> dict[str, int]:
         "TILE": tile,
         "SPLITS": max(-(-words // _SPLIT_WORDS), 1),
     }
-
-
-VARIANTS = tuple(
-    Variant(
-        digest_kernel,
-        f"{size_bytes:,} bytes",
-        {"objects": TYPES[unit], "out": "*i64", "count": "i32"},
-        _constants(size_bytes, size_bytes, unit),
-        registers=registers,
-        aligned=("objects", "out") if unit == _WORD_BYTES else ("out",),
-        wide_loads=unit == _WORD_BYTES,
-    )
-    for size_bytes, unit, registers in (
-        (1_728, 8, 80),
-        (8_640, 8, 96),
-        (32_832, 8, 96),
-        (37_440, 8, 96),
-        (1 << 20, 8, 96),
-        (1_004, 4, 60),
-        (1_002, 2, 64),
-        (1_001, 1, 96),
-    )
-)

@@ -6,8 +6,7 @@ from typing import Any
 
 import torch
 
-from fivestate.kernels.arguments import check_fold
-from fivestate.kernels.launch import (
+from fivestate.kernels.device.launch import (
     Pointer,
     Scalar,
     by_triton,
@@ -17,10 +16,9 @@ from fivestate.kernels.launch import (
     power_of_2,
     tl,
 )
-from fivestate.kernels.packed import bf16_code, put, store_packed
-from fivestate.kernels.rows import pages_of
-from fivestate.kernels.signatures import types
-from fivestate.kernels.variants import Variant
+from fivestate.kernels.forms.packed import bf16_code, put, store_packed
+from fivestate.kernels.forms.rows import pages_of
+from fivestate.kernels.parts.arguments import check_fold
 
 
 def fold_reference(
@@ -70,7 +68,7 @@ def fold_reference(
         out[page, row] = folded.to(out.dtype)
 
 
-@jit(any_value=("num_blocks", "num_requests", "num_columns", "num_slots"))
+@jit(any_value=("num_blocks", "num_requests", "num_columns", "num_slots", "table_request"))
 def fold_kernel(
     rows: Pointer,
     gates: Pointer,
@@ -107,7 +105,7 @@ def fold_kernel(
     slot = tl.load(slots + job).to(tl.int64)
     known = (request >= 0) & (request < num_requests) & (entry >= 0)
     length = tl.load(verified + request, mask=known, other=0)
-    whole = known & ((entry + 1) * RATIO <= length)
+    whole = known & (entry < length // RATIO)  # (entry + 1) * RATIO may not fit
     if whole & (slot >= PER_PAGE) & (slot < num_slots):
         column = tl.program_id(1) * BLOCK_DIM + tl.arange(0, BLOCK_DIM)
         token = tl.arange(0, BRANCHES * RATIO)
@@ -118,8 +116,8 @@ def fold_kernel(
         block = tl.load(table + request.to(tl.int64) * table_request + block_column, listed, 0)
         there = needed & (block > 0) & (block < num_blocks)
         block = tl.where(there, block, 0).to(tl.int64)
-        row = tl.where(needed, position % BLOCK_ROWS, 0)
-        branch = token // RATIO
+        row = tl.where(needed, position % BLOCK_ROWS, 0).to(tl.int64)
+        branch = (token // RATIO).to(tl.int64)
         mask = there[:, None] & (column < DIM)[None, :]
         at = block * gates_block + row * gates_row + branch * gates_branch
         weight = tl.load(gates + at[:, None] + column[None, :], mask, 0.0).to(tl.float32)
@@ -159,7 +157,9 @@ def fold(
     their gates. With two branches groups overlap: branch 1 of the rows of group i is mixed with
     branch 0 of the rows of group i - 1, of which entry 0 has none. Gates hold the bias of the
     row's place in its group; norm and rotation of entries are the model's. Nothing depends on
-    the other jobs or on the chunks in which the rows were written, not even a bit.
+    the other jobs or on the chunks in which the rows were written, not even a bit. With ratio 128
+    the order of a sum does depend on whether strides are multiples of 16: pools of which one has
+    such strides and another has not may differ in the last bits.
 
     An entry whose group is not verified to its end, a job of request -1, and a slot that is -1 or
     in null page 0 write nothing. An entry of which a row has no block (null, or not in the
@@ -175,7 +175,7 @@ def fold(
         jobs: shape (jobs, 2), dtype int32: request and entry number.
         slots: shape (jobs,), dtype int64: page * entries_per_page + place in the page.
         out: shape (num_pages, entries_per_page, dim), a float dtype; or packed pages, shape
-            (num_pages, bytes), dtype uint8 (see `fivestate.kernels.packed`); dim is then 512.
+            (num_pages, bytes), dtype uint8 (see `fivestate.kernels.forms.packed`); dim is then 512.
         ratio: tokens of one group, a power of two; with all branches at most 128 rows an entry.
         entries_per_page: of packed pages, which do not show it.
 
@@ -190,10 +190,10 @@ def fold(
         )
         return
     branches, dim = rows.shape[2:]
-    constants = _constants(ratio, branches, rows.shape[1], per_page, dim, _FORMS[out.dtype])
+    fixed = constants(ratio, branches, rows.shape[1], per_page, dim, _FORMS[out.dtype])
     launch(
         fold_kernel,
-        (len(jobs), -(-dim // constants["BLOCK_DIM"])),
+        (len(jobs), -(-dim // fixed["BLOCK_DIM"])),
         rows,
         gates,
         table,
@@ -210,8 +210,8 @@ def fold(
         table.stride(0),
         out.stride(0),
         0 if out.dtype == torch.uint8 else out.stride(1),
-        num_warps=_warps(branches * ratio),
-        **constants,
+        num_warps=warps(branches * ratio),
+        **fixed,
     )
 
 
@@ -223,7 +223,7 @@ _FORMS = {
 }
 
 
-def _constants(
+def constants(
     ratio: int, branches: int, block_rows: int, per_page: int, dim: int, form: str
 ) -> dict[str, Any]:
     """Return the constants with which entries are folded."""
@@ -239,29 +239,6 @@ def _constants(
     }
 
 
-def _warps(mixed_rows: int) -> int:
+def warps(mixed_rows: int) -> int:
+    """Return the warps of one program."""
     return 4 if mixed_rows <= 16 else 8
-
-
-VARIANTS = tuple(
-    Variant(
-        fold_kernel,
-        f"{branches} × {ratio} rows of {dtype}, {form}",
-        types(f"*{dtype}", "rows gates")
-        | types("*i32", "table verified jobs")
-        | {"slots": "*i64", "out": {"packed": "*u8", "bf16": "*i16", "float": "*fp32"}[form]}
-        | types("i32", "num_blocks num_requests num_columns num_slots")
-        | types("i32", "rows_block rows_row rows_branch gates_block gates_row")
-        | types("i32", "gates_branch table_request out_page out_row"),
-        _constants(ratio, branches, block_rows, per_page, 512, form),
-        registers=96,
-        aligned=(
-            *("rows", "gates", "table", "verified", "jobs", "slots", "out", "out_page", "out_row"),
-            *("rows_block", "rows_row", "rows_branch", "gates_block", "gates_row", "gates_branch"),
-        ),
-        num_warps=_warps(branches * ratio),
-        wide_loads=True,
-    )
-    for ratio, branches, block_rows, per_page in ((4, 2, 4, 64), (128, 1, 8, 2))
-    for dtype, form in (("fp32", "packed"), ("bf16", "bf16"))
-)

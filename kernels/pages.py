@@ -12,10 +12,10 @@ from dataclasses import replace
 
 import torch
 
-from fivestate.kernels import checks
-from fivestate.kernels.layout import Layout, same_bytes
-from fivestate.kernels.paged import Paged, copy
-from fivestate.kernels.units import MOST_BYTES, as_bytes
+from fivestate.kernels.device import checks
+from fivestate.kernels.device.units import MOST_BYTES, as_bytes
+from fivestate.kernels.forms.layout import Layout, same_bytes
+from fivestate.kernels.parts.paged import Paged, copy
 
 
 def gather(pages: torch.Tensor, table: torch.Tensor, out: torch.Tensor) -> None:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import torch
 
-from fivestate.kernels import checks
-from fivestate.kernels.launch import (
+from fivestate.kernels.device import checks
+from fivestate.kernels.device.launch import (
     Pointer,
     Scalar,
     by_triton,
@@ -19,8 +19,6 @@ from fivestate.kernels.launch import (
     power_of_2,
     tl,
 )
-from fivestate.kernels.signatures import types
-from fivestate.kernels.variants import Variant
 
 
 class Lease(NamedTuple):
@@ -199,33 +197,3 @@ def _check(
             f"{name}.pool": pool,
         }
     checks.same_device(**tensors)
-
-
-VARIANTS = (
-    *(
-        Variant(
-            compare_kernel,
-            f"{'first' if first else 'further'} pool, 1,024 blocks at once",
-            types("*i64", "generations pool")
-            | types("*i32", "blocks ok")
-            | types("i32", "count num_blocks")
-            | types("i32", "blocks_request generations_request"),
-            {"FIRST": first, "BLOCK": 1024},
-            registers=64,
-            aligned=("blocks", "generations", "pool", "blocks_request", "generations_request"),
-        )
-        for first in (True, False)
-    ),
-    *(
-        Variant(
-            poison_kernel,
-            dtype,
-            types("i32", "count output_request")
-            | {"ok": "*i32", "output": f"*{dtype}", "poison": "fp32"},
-            {"BLOCK": 1024},
-            registers=32,
-            aligned=("output", "output_request"),
-        )
-        for dtype in ("fp32", "bf16")
-    ),
-)

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from fivestate.kernels import checks
-from fivestate.kernels.launch import (
+from fivestate.kernels.device import checks
+from fivestate.kernels.device.launch import (
     Pointer,
     Scalar,
     by_triton,
@@ -17,8 +17,6 @@ from fivestate.kernels.launch import (
     power_of_2,
     tl,
 )
-from fivestate.kernels.signatures import types
-from fivestate.kernels.variants import Variant
 from fivestate.spec.need import visible_entries
 
 POISONED = -2
@@ -48,7 +46,7 @@ def select_reference(
     return chosen
 
 
-@jit(any_value=("ratio", "top_k"))
+@jit(any_value=("num_entries", "ratio", "top_k"))
 def select_kernel(
     scores: Pointer,
     positions: Pointer,
@@ -174,18 +172,3 @@ def check_positions(positions: torch.Tensor, queries: int, ratio: int) -> None:
     checks.shape("positions", positions, queries)
     checks.dense("positions", positions)
     checks.values("positions", positions, -1, 2**31 - 2)
-
-
-VARIANTS = (
-    Variant(
-        select_kernel,
-        "2,048 scores at once",
-        types("*i32", "positions chosen")
-        | types("i32", "num_entries scores_query ratio top_k")
-        | types("*fp32", "scores"),
-        {"BLOCK": 2048},
-        registers=112,
-        aligned=("scores", "chosen", "num_entries", "scores_query"),
-        num_warps=8,
-    ),
-)

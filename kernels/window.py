@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from fivestate.kernels import checks
-from fivestate.kernels.launch import (
+from fivestate.kernels.device import checks
+from fivestate.kernels.device.launch import (
     Pointer,
     Scalar,
     by_triton,
@@ -22,16 +22,14 @@ from fivestate.kernels.launch import (
     launch,
     tl,
 )
-from fivestate.kernels.units import (
+from fivestate.kernels.device.units import (
     MOST_BYTES,
     PROGRAM_UNITS,
-    TYPES,
     as_bytes,
     as_units,
     tile_units,
     unit_bytes,
 )
-from fivestate.kernels.variants import Variant
 
 
 def append_reference(
@@ -63,7 +61,7 @@ def collect_reference(
     out[live] = rings[ring[:, None].expand_as(cell)[live].long(), cell[live].long()]
 
 
-@jit(any_value=("width", "total"))
+@jit(any_value=("width", "total", "sequence_steps"))
 def place_kernel(
     rows: Pointer,
     rings: Pointer,
@@ -72,9 +70,10 @@ def place_kernel(
     count: Pointer,
     width: Scalar,
     total: Scalar,
+    sequence_steps: Scalar,
     APPEND: constexpr,
     CAPACITY: constexpr,
-    SEQUENCE_STRIDE: constexpr,
+    STEP: constexpr,
     ROW_STRIDE: constexpr,
     RING_STRIDE: constexpr,
     CELL_STRIDE: constexpr,
@@ -82,7 +81,11 @@ def place_kernel(
     ROWS: constexpr,
     TILE: constexpr,
 ) -> None:
-    """Copy ROWS of ``width`` rows of each sequence to their cells, or back."""
+    """Copy ROWS of ``width`` rows of each sequence to their cells, or back.
+
+    From one sequence to the next there are so many steps of STEP units: chunks of every length
+    share a kernel, which still knows what their addresses are multiples of.
+    """
     at = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     sequence = at // width
     row = at % width
@@ -93,7 +96,7 @@ def place_kernel(
     live = live & (row < rows_left) & (owner >= APPEND)
     if APPEND:  # a chunk longer than its ring would overwrite its own beginning: skip that
         live = live & (row >= rows_left - CAPACITY)
-    linear = rows + (sequence * SEQUENCE_STRIDE + row * ROW_STRIDE)[:, None]
+    linear = rows + (sequence * sequence_steps * STEP + row * ROW_STRIDE)[:, None]
     cell = rings + (owner * RING_STRIDE + position % CAPACITY * CELL_STRIDE)[:, None]
     for column in range(0, SIZE, TILE):
         unit = column + tl.arange(0, TILE)[None, :]
@@ -215,18 +218,21 @@ def _run(
         return
     sequences, width, size = linear.shape
     total = sequences * width if size else 0
-    fixed = _constants(linear, cells, to_cells=to_cells)
+    fixed = constants(linear, cells, to_cells=to_cells)
     programs = -(-total // fixed["ROWS"])
-    launch(place_kernel, (programs,), linear, cells, ring, first, count, width, total, **fixed)
+    steps = linear.stride(0) // fixed["STEP"]
+    launch(
+        place_kernel, (programs,), linear, cells, ring, first, count, width, total, steps, **fixed
+    )
 
 
-def _constants(linear: torch.Tensor, cells: torch.Tensor, *, to_cells: bool) -> dict[str, Any]:
+def constants(linear: torch.Tensor, cells: torch.Tensor, *, to_cells: bool) -> dict[str, Any]:
     """Return the constants with which rows are copied."""
     tile = tile_units(linear.shape[2])
     return {
         "APPEND": int(to_cells),
         "CAPACITY": cells.shape[1],
-        "SEQUENCE_STRIDE": linear.stride(0),
+        "STEP": max(math.gcd(linear.stride(0), linear.stride(1)), 1),
         "ROW_STRIDE": linear.stride(1),
         "RING_STRIDE": cells.stride(0),
         "CELL_STRIDE": cells.stride(1),
@@ -234,43 +240,3 @@ def _constants(linear: torch.Tensor, cells: torch.Tensor, *, to_cells: bool) -> 
         "ROWS": PROGRAM_UNITS // tile,
         "TILE": tile,
     }
-
-
-def _variants() -> tuple[Variant, ...]:
-    found = []
-    for to_cells in (True, False):
-        for row_bytes, capacity, registers in (
-            (576, 128, 60),
-            (584, 128, 96),
-            (1_024, 128, 60),
-            (8_192, 8, 40),
-            (1_004, 128, 40),
-            (1_002, 128, 40),
-            (1_001, 128, 40),
-        ):
-            unit = math.gcd(8, row_bytes)
-            linear, cells = (
-                as_units(torch.empty((2, rows, row_bytes), dtype=torch.uint8, device="meta"), unit)
-                for rows in (128, capacity)
-            )
-            way = "append" if to_cells else "collect"
-            found.append(
-                Variant(
-                    place_kernel,
-                    f"{way} rows of {row_bytes:,} bytes, {capacity} cells",
-                    {
-                        **dict.fromkeys(("rows", "rings"), TYPES[unit]),
-                        **dict.fromkeys(("ring", "count"), "*i32"),
-                        "first": "*i64",
-                        **dict.fromkeys(("width", "total"), "i32"),
-                    },
-                    _constants(linear, cells, to_cells=to_cells),
-                    registers=registers,
-                    aligned=("rows", "rings", "ring", "first", "count"),
-                    wide_loads=row_bytes % 16 == 0,
-                )
-            )
-    return tuple(found)
-
-
-VARIANTS = _variants()

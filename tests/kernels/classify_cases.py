@@ -7,7 +7,7 @@ from random import Random
 
 import torch
 
-from fivestate.kernels.batch import BITS, Columns, Copies, columns
+from fivestate.kernels.parts.batch import BITS, Columns, Copies, columns
 from fivestate.spec.reuse import (
     Abi,
     Asked,

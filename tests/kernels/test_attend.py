@@ -16,9 +16,10 @@ from tests.kernels.seeding import drawn, examples, seeded, shuffled_table, witho
 from tests.kernels.ways import DEVICE, each_way, running
 
 from fivestate.kernels import attend as module
-from fivestate.kernels import packed, rows, softmax
 from fivestate.kernels.attend import SPLIT_KEYS, attend
-from fivestate.kernels.rows import Pages
+from fivestate.kernels.forms import packed, rows
+from fivestate.kernels.forms.rows import Pages
+from fivestate.kernels.parts import softmax
 from fivestate.kernels.select import POISONED
 from fivestate.spec.need import visible
 
@@ -211,6 +212,32 @@ def test_a_window_is_right_at_its_edges_and_at_those_of_blocks(way: str, window:
 def test_many_keys_are_taken_in_parts_and_joined(way: str) -> None:
     step = draw([2 * SPLIT_KEYS + 40, 5], window=40, ratio=1, top_k=None, heads=3, per_page=64)
     check(step, way)
+
+
+def test_a_part_that_holds_nothing_is_neither_written_nor_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A captured graph is as wide as the longest sequence, and memory is not empty at first."""
+    step = draw([5], window=4, ratio=1, top_k=None, heads=2)
+    wide = torch.full((1, 3 * SPLIT_KEYS // 4), -1, dtype=torch.int32)
+    wide[:, : step.entries.table.shape[1]] = step.entries.table
+    step = replace(step, entries=step.entries._replace(table=wide))
+    rooms = []
+
+    def full_of_no_numbers(size: tuple[int, ...], device: torch.device) -> torch.Tensor:
+        rooms.append(torch.full(size, math.nan, device=device))
+        return rooms[-1]
+
+    with running("kernel") as device:
+        there = step.on(device)
+        expected = there.run()
+        monkeypatch.setattr(torch, "empty", full_of_no_numbers)
+        found = there.run()
+        monkeypatch.undo()
+    parts = next(room for room in rooms if room.shape[1:] == (4, 2, 16))
+    assert torch.equal(found, expected)
+    assert parts[:, 1:].isnan().all()
+    assert parts[:, 0].isfinite().all()
 
 
 @each_way

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fivestate.kernels import checks
+from fivestate.kernels.device import checks
 
 
 def addresses(tensor: torch.Tensor) -> set[int]:
@@ -102,3 +102,18 @@ def test_only_the_last_dimensions_have_to_be_dense() -> None:
     checks.dense("rows", torch.empty(4, 1, 2).expand(4, 1, 2), 2)
     with pytest.raises(ValueError, match="rows: stride 6 in dimension 1, 2 is wanted"):
         checks.dense("rows", torch.empty(4, 9, 2)[:, ::3], 2)
+
+
+def test_views_of_one_slab_are_compared_without_walking_their_pages() -> None:
+    slab = torch.empty((1 << 20, 64), dtype=torch.uint8)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checks, "_runs", None)  # whoever walks it fails
+        assert not checks.overlap(slab[:, :32], slab[:, 32:])
+        assert not checks.overlap(slab[5:, 40:], slab[:, 8:40])
+        with pytest.raises(TypeError):
+            checks.overlap(slab[:, :33], slab[:, 32:])
+    small = slab[:50]
+    assert checks.overlap(small[:, :33], small[:, 32:])
+    assert not checks.overlap(small[:20, :33], small[20:, 32:])
+    wide = slab.view(-1)[:4096].as_strided((50, 40), (64, 1), 40)  # goes on in the next page
+    assert checks.overlap(wide, small[:, :32])

@@ -17,11 +17,11 @@ from tests.kernels.classify_cases import Lookup
 from tests.kernels.seeding import examples, seeded, without_gpu
 from tests.kernels.ways import each_way, running
 
-from fivestate.kernels import batch as batch_module
 from fivestate.kernels import classify as module
-from fivestate.kernels import four
-from fivestate.kernels.batch import Copies, Verdicts, columns, verdicts
 from fivestate.kernels.classify import classify_batch
+from fivestate.kernels.parts import batch as batch_module
+from fivestate.kernels.parts import four
+from fivestate.kernels.parts.batch import Copies, Verdicts, columns, verdicts
 from fivestate.spec.reuse import Abi, Asked, CacheGroup, Extent, Geometry, Means, Role, Span
 from fivestate.spec.reuse.files import preset
 from fivestate.spec.vocabulary import COMPRESSED, INDEXER, TAIL, WINDOW

@@ -13,21 +13,23 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
 
-from fivestate.kernels import compile as module
-from fivestate.kernels.compile import (
+from fivestate.kernels import window
+from fivestate.kernels.compile import __main__ as command
+from fivestate.kernels.compile import build as module
+from fivestate.kernels.compile.build import TARGETS, Compiled
+from fivestate.kernels.compile.tables import (
     FIGURES,
     TABLE,
-    TARGETS,
-    Compiled,
     broken,
     from_json,
     to_json,
     to_markdown,
-    variants,
 )
-from fivestate.kernels.launch import jit
-from fivestate.kernels.variants import Variant
+from fivestate.kernels.compile.variant import Variant
+from fivestate.kernels.compile.variants import variants
+from fivestate.kernels.device.launch import jit
 
 AGAIN = "sm_90"
 ASKED = tuple(variants())
@@ -74,6 +76,25 @@ def test_no_bound_is_so_loose_that_it_cannot_fail() -> None:
         assert variant.registers <= max(*used, 32) * 2.5, variant.title
 
 
+def test_a_number_is_specialised_only_where_the_width_of_an_access_depends_on_it() -> None:
+    """Of each other one, a new value could compile the kernel again while requests wait."""
+    for kernel in {each.kernel for each in ASKED}:
+        mine = [each for each in ASKED if each.kernel is kernel]
+        numbers = {name for each in mine for name, kind in each.signature.items() if kind == "i32"}
+        used = {name for each in mine for name in each.aligned}
+        assert numbers - {*kernel.any_value} <= used, kernel.__name__
+
+
+def test_chunks_of_every_length_share_a_kernel() -> None:
+    """A chunk's length is no constant: each would be compiled while its request waits."""
+    forms = set()
+    for width in (2, 7, 500, 8_191):
+        linear = torch.empty((3, width, 72), dtype=torch.int64, device="meta")
+        cells = torch.empty((2, 128, 72), dtype=torch.int64, device="meta")
+        forms.add(tuple(window.constants(linear, cells, to_cells=True).items()))
+    assert len(forms) == 1
+
+
 def test_the_table_is_made_of_the_figures() -> None:
     assert TABLE.read_text("utf-8") == to_markdown(ASKED, COMMITTED)
     assert from_json(to_json(COMMITTED)) == COMMITTED
@@ -98,9 +119,9 @@ def test_figures_are_those_of_the_kernels_as_they_are() -> None:
 def test_it_does_not_run_where_triton_interprets(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(module, "INTERPRETED", True)
+    monkeypatch.setattr(command, "INTERPRETED", True)
     with pytest.raises(SystemExit, match="2"):
-        module.main([])
+        command.main([])
     said = capsys.readouterr().err
     assert said.endswith("error: Triton is missing, or interprets: unset TRITON_INTERPRET\n")
 
@@ -155,8 +176,8 @@ def test_a_wide_load_is_one_of_16_bytes(ptx: str, wide: bool) -> None:  # noqa: 
 FAULTS = """
 import sys
 from dataclasses import replace
-from fivestate.kernels import compile as module
-from fivestate.kernels.digest import VARIANTS
+from fivestate.kernels.compile import build as module
+from fivestate.kernels.compile.variants.digest import VARIANTS
 
 good = next(each for each in VARIANTS if each.wide_loads)
 cases = {

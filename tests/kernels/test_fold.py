@@ -16,8 +16,8 @@ from tests.kernels.seeding import drawn, examples, seeded, shuffled_table, witho
 from tests.kernels.ways import DEVICE, each_way, running
 
 from fivestate.kernels import fold as module
-from fivestate.kernels import packed
 from fivestate.kernels.fold import fold
+from fivestate.kernels.forms import packed
 from fivestate.spec.need import tail_start, visible
 
 Fold = Callable[..., None]
@@ -353,7 +353,8 @@ KERNEL_ERRORS = {
         "token // RATIO",
         "token * 0 + BRANCHES - 1",
     ),
-    "a group is folded a token early": ("(entry + 1) * RATIO <=", "(entry + 1) * RATIO - 1 <="),
+    "a group is folded a token early": ("length // RATIO", "(length + 1) // RATIO"),
+    "an entry number overflows": ("entry < length // RATIO", "(entry + 1) * RATIO <= length"),
     "the null page is written": ("(slot >= PER_PAGE)", "(slot >= 0)"),
     "a page that is not there is read as null": ("gone, float", "gone & (entry < 0), float"),
 }
@@ -371,7 +372,8 @@ def caught(run: Fold, way: str) -> None:
     """Run what the tests above check, in small."""
     check(draw([9, 12], 2, 8), 4, way, run=run)
     rows = draw([7], 2, 8)
-    for slot, entry, lost in ((4, 1, False), (2, 0, False), (4, 0, True)):
+    # The last of these, times its ratio, is 4 in 32 bits.
+    for slot, entry, lost in ((4, 1, False), (2, 0, False), (4, 0, True), (4, 2**30, False)):
         out = torch.full((2, 4, 8), 7.0, device=DEVICE)
         table = rows.table.clone()
         if lost:

@@ -18,9 +18,9 @@ from tests.kernels.ways import needs_interpreter, running
 
 from fivestate.kernels import bench as module
 from fivestate.kernels.bench import bench, measured
-from fivestate.kernels.bench_cases import PAGES_BYTES, ROW_BYTES, Case, cases
+from fivestate.kernels.bench.cases import PAGES_BYTES, ROW_BYTES, Case, cases
 
-RESULTS = Path(module.__file__).with_name("RESULTS.md")
+RESULTS = Path(module.__file__).parents[1] / "RESULTS.md"
 SCRIPT = Path(__file__).parents[1] / "gpu" / "run.sh"
 BASH = shutil.which("bash")
 KEYS = {"what", "figure", "unit", "peer", "peer_figure", "better"}
@@ -82,6 +82,7 @@ def test_on_a_gpu_every_case_has_its_rows(
     computed = Case("route", lambda: None, 0, {"topk": lambda: None})
     monkeypatch.setattr(module, "DEVICE", "cpu")
     monkeypatch.setattr(module, "QUICK_BYTES", 1_000_000)
+    monkeypatch.setattr(module, "FLUSH_BYTES", 1_000)
     monkeypatch.setattr(module, "cases", lambda *_: iter([copied, computed]))
     told: list[str] = []
     said = list(bench(quick=True, tell=told.append))
@@ -181,8 +182,25 @@ def test_a_case_that_computes_something_else_is_refuted_and_not_timed() -> None:
     def never(run: object) -> float:
         raise AssertionError(run)
 
-    rows = list(measured(case, 1.0, never, 0.0))
-    assert rows == [{"refuted": "gather: bytes differ from those of index_select"}]
+    with pytest.raises(module.WrongError, match="bytes differ from those of index_select"):
+        list(measured(case, 1.0, never, 0.0))
+
+
+def test_a_case_that_fails_does_not_hide_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    Gpu(monkeypatch, captures=True)
+    wrong = Case("gather", lambda: None, 0, {"index_select": lambda: None}, lambda: False)
+    broken = Case("scatter", lambda: 1 // 0, 0, {"index_copy_": lambda: None})
+    right = Case("route", lambda: None, 0, {"topk": lambda: None})
+    monkeypatch.setattr(module, "DEVICE", "cpu")
+    monkeypatch.setattr(module, "QUICK_BYTES", 1_000)
+    monkeypatch.setattr(module, "FLUSH_BYTES", 1_000)
+    monkeypatch.setattr(module, "cases", lambda *_: iter([wrong, broken, right]))
+    said = list(bench(quick=True, tell=lambda _: None))
+    assert [each["what"] for each in said if "what" in each] == ["route"]
+    assert said[-1] == {
+        "refuted": "gather: WrongError: bytes differ from those of index_select; "
+        "scatter: ZeroDivisionError: integer division or modulo by zero"
+    }
 
 
 @pytest.mark.skipif(BASH is None, reason="there is no bash")

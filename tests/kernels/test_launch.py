@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 import torch
 from tests.kernels.ways import DEVICE, needs_interpreter, poisoned
 
-from fivestate.kernels import launch as module
-from fivestate.kernels.launch import Pointer, Scalar, by_triton, constexpr, jit, launch, tl
+from fivestate.kernels.device import launch as module
+from fivestate.kernels.device.launch import Pointer, Scalar, by_triton, constexpr, jit, launch, tl
 
 
 @jit
@@ -111,6 +113,38 @@ def test_on_a_device_the_kernel_itself_is_launched(monkeypatch: pytest.MonkeyPat
     assert launched == {(3, 2): ((7,), {"num_warps": 8, "TILE": 16})}
 
 
+@pytest.mark.parametrize("grid", [(1 << 31,), (1, 65_536), (1, 1, 65_536)])
+def test_a_grid_that_no_device_takes_is_refused(grid: tuple[int, ...]) -> None:
+    out = poisoned(8, device=DEVICE)
+    with pytest.raises(ValueError, match=r"launch: a grid of \(.*\) is given, .* is the most"):
+        launch(_fill, grid, out, out, 8, STRIDE=1)
+
+
+def test_a_kernel_is_launched_on_the_device_of_its_tensors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class OnSecondCard(torch.Tensor):
+        is_cuda = True
+        device = torch.device("cuda:1")
+
+    seen: list[object] = []
+
+    @contextmanager
+    def current(device: torch.device) -> Iterator[None]:
+        seen.append(device)
+        yield
+        seen.append("left")
+
+    class Kernel:
+        def __getitem__(self, grid: tuple[int, ...]) -> Any:
+            return lambda *_, **__: seen.append(grid)
+
+    monkeypatch.setattr(module, "INTERPRETED", False)
+    monkeypatch.setattr(torch.cuda, "device", current)
+    launch(Kernel(), (2,), 7, torch.zeros(1).as_subclass(OnSecondCard))
+    assert seen == [torch.device("cuda:1"), (2,), "left"]
+
+
 def test_without_triton_a_function_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     def kernel() -> None:
         """Do nothing."""
@@ -134,7 +168,8 @@ SEES_NO_TRITON = """
 import sys
 sys.modules["triton"] = None
 import torch
-from fivestate.kernels import launch, pages, {modules}
+from fivestate.kernels import {modules}
+from fivestate.kernels.device import launch
 assert not launch.INSTALLED and not launch.INTERPRETED
 objects = torch.arange(48, dtype=torch.uint8).view(2, 24)
 out = torch.zeros_like(objects)
@@ -145,7 +180,7 @@ assert digest.digest(objects)[0].numpy().tobytes() == digest.digest_bytes(bytes(
 
 
 def test_without_triton_everything_imports_and_the_reference_serves() -> None:
-    from fivestate.kernels.compile import MODULES  # noqa: PLC0415 -- the names are all it needs
+    from fivestate.kernels.compile.variants import MODULES  # noqa: PLC0415 -- the names are all it needs
 
     code = SEES_NO_TRITON.format(modules=", ".join(MODULES))
     environment = {key: value for key, value in os.environ.items() if "INTERPRET" not in key}
@@ -157,9 +192,7 @@ def test_without_triton_everything_imports_and_the_reference_serves() -> None:
 
 
 def test_the_flag_reaches_triton_before_it_is_imported() -> None:
-    code = (
-        "from fivestate.kernels.launch import INTERPRETED as it; raise SystemExit(0 if it else 3)"
-    )
+    code = "from fivestate.kernels.device import launch; raise SystemExit(not launch.INTERPRETED)"
     environment = {key: value for key, value in os.environ.items() if "INTERPRET" not in key}
     environment["FIVESTATE_INTERPRET"] = "1"
     assert (

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from fivestate.kernels.layout import Layout, Plane, same_bytes
+from fivestate.kernels.forms.layout import Layout, Plane, same_bytes
 
 
 def bytes_of(layout: Layout) -> list[int]:

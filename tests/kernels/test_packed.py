@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fivestate.kernels.packed import (
+from fivestate.kernels.forms.packed import (
     DIM,
     decode_e4m3,
     encode_bf16,

@@ -20,11 +20,11 @@ from tests.kernels.ways import (
     running,
 )
 
-from fivestate.kernels import paged as module
-from fivestate.kernels.launch import launch
-from fivestate.kernels.layout import Layout
-from fivestate.kernels.paged import Paged
+from fivestate.kernels.device.launch import launch
+from fivestate.kernels.forms.layout import Layout
 from fivestate.kernels.pages import gather, repack, scatter, zero_copy
+from fivestate.kernels.parts import paged as module
+from fivestate.kernels.parts.paged import Paged
 
 PAGE_SIZES = (1, 8, 127, 128, 129, 130, 255, 256, 257, 1_728, 8_640, 32_832, 37_440)
 """Odd ones, those around a power of two, and the pages of dsv4-flash."""
@@ -450,12 +450,12 @@ def test_a_reference_that_takes_the_wrong_place_is_caught(monkeypatch: pytest.Mo
 
 @needs_interpreter
 def test_a_kernel_that_writes_the_null_block_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    constants = module._constants
+    constants = module.constants
 
     def faulty(source: Paged, destination: Paged, unit: int) -> dict[str, object]:
         return {**constants(source, destination, unit), "DESTINATION_TABLE": False}
 
-    monkeypatch.setattr(module, "_constants", faulty)
+    monkeypatch.setattr(module, "constants", faulty)
     with pytest.raises(AssertionError):
         test_the_null_block_is_read_but_never_written("kernel")
 
@@ -468,7 +468,7 @@ def test_a_kernel_that_goes_on_behind_the_last_row_is_caught(
         most = constants["RUN"] * math.prod(grid) * constants["RUNS"]
         launch(kernel, grid, *arguments[:4], most, *arguments[5:], **constants)
 
-    monkeypatch.setattr("fivestate.kernels.paged.launch", faulty)
+    monkeypatch.setattr("fivestate.kernels.parts.paged.launch", faulty)
     with running("kernel") as device:
         one = Layout.joined(4, 16)
         source, destination = sides(one, one, 5, (0, 0), device)

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kernels.ways import random_bytes
 
-from fivestate.kernels.launch import power_of_2
-from fivestate.kernels.units import (
+from fivestate.kernels.device.launch import power_of_2
+from fivestate.kernels.device.units import (
     INTEGERS,
     PROGRAM_UNITS,
     as_bytes,

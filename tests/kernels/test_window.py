@@ -24,7 +24,7 @@ from tests.kernels.ways import (
 )
 
 from fivestate.kernels import window as module
-from fivestate.kernels.launch import launch
+from fivestate.kernels.device.launch import launch
 from fivestate.kernels.window import append, collect
 from fivestate.spec.need import window_start
 from fivestate.spec.reuse.scenarios import read_scenarios

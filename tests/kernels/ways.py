@@ -58,7 +58,7 @@ def stores() -> Iterator[list[int]]:
     found: list[int] = []
 
     def watched(pointers: Any, value: Any, mask: Any, *rest: Any) -> Any:
-        found.extend(int(each) for each in pointers.data[mask.data])
+        found.extend(int(each) for each in pointers.data[mask.data.astype(bool)])
         return store(pointers, value, mask, *rest)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -14,10 +14,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import torch
+
+GRID_MOST = (1 << 31) - 1, 65_535, 65_535
+"""What a CUDA launch may have of programs in each dimension; the interpreter takes any number."""
 
 
 def _wanted() -> bool:
@@ -66,13 +70,16 @@ def jit(kernel: Callable[..., Any] | None = None, *, any_value: Sequence[str] = 
     Args:
         kernel: the function; without it, what is returned takes it.
         any_value: numbers of which nothing is assumed. Of others Triton compiles one kernel for
-            1, one for multiples of 16 and one for the rest, each when it is first met.
+            1, one for multiples of 16 and one for the rest, each when it is first met: that is for
+            strides on which the width of an access depends, and for nothing else.
     """
     if kernel is None:
         return partial(jit, any_value=any_value)
     if not INSTALLED:
         return kernel
-    return triton.jit(do_not_specialize=list(any_value))(kernel)
+    made = triton.jit(do_not_specialize=list(any_value))(kernel)
+    made.any_value = tuple(any_value)
+    return made
 
 
 def debugging() -> bool:
@@ -98,7 +105,10 @@ def by_triton(tensor: torch.Tensor) -> bool:
 def launch(
     kernel: Any, grid: Sequence[int], *arguments: Any, num_warps: int = 4, **constants: Any
 ) -> None:
-    """Run a kernel once for each cell of a grid; an empty grid runs nothing.
+    """Run a kernel once for each cell of a grid, on the device of its tensors.
+
+    An empty grid runs nothing. Triton compiles when it first meets a form of the arguments, so a
+    call that a CUDA graph is to capture has to have run before.
 
     Args:
         kernel: what ``jit`` made.
@@ -108,17 +118,27 @@ def launch(
         constants: the kernel's ``constexpr`` parameters.
 
     Raises:
-        ValueError: under ``FIVESTATE_DEBUG=1`` in the interpreter, an address that is accessed
-            lies in none of the tensors.
+        ValueError: the grid is larger than a device takes; or under ``FIVESTATE_DEBUG=1`` in the
+            interpreter, an address that is accessed lies in none of the tensors.
     """
     if 0 in grid:
         return
+    if any(size > most for size, most in zip(grid, GRID_MOST, strict=False)):
+        raise ValueError(f"launch: a grid of {tuple(grid)} is given, {GRID_MOST} is the most")
     if INTERPRETED:
-        from fivestate.kernels import interpreter  # noqa: PLC0415 -- it needs Triton
+        from fivestate.kernels.device import interpreter  # noqa: PLC0415 -- it needs Triton
 
         interpreter.run(kernel, tuple(grid), arguments, constants, checked=debugging())
         return
-    kernel[tuple(grid)](*arguments, num_warps=num_warps, **constants)
+    with _on_device_of(arguments):
+        kernel[tuple(grid)](*arguments, num_warps=num_warps, **constants)
+
+
+def _on_device_of(arguments: Sequence[Any]) -> AbstractContextManager[Any]:
+    """Make the device of the tensors current: Triton launches on whichever is."""
+    tensors = (each for each in arguments if isinstance(each, torch.Tensor))
+    device = next((each.device for each in tensors if each.is_cuda), None)
+    return nullcontext() if device is None else torch.cuda.device(device)
 
 
 def power_of_2(least: int) -> int:

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from fivestate.kernels.launch import Pointer, Scalar, constexpr, jit, tl
-from fivestate.kernels.packed import get, load_packed
+from fivestate.kernels.device.launch import Pointer, Scalar, constexpr, jit, tl
+from fivestate.kernels.forms.packed import get, load_packed
 
 
 class Pages(NamedTuple):
@@ -15,7 +15,7 @@ class Pages(NamedTuple):
 
     Attributes:
         pages: shape (num_pages, per_page, dim), dtype of the queries; or packed, shape (num_pages,
-            bytes), dtype uint8 (see `fivestate.kernels.packed`). Page 0 is null.
+            bytes), dtype uint8 (see `fivestate.kernels.forms.packed`). Page 0 is null.
         table: shape (queries, columns), dtype int32: page by position // per_page; -1 is padding.
             Queries of one sequence may share a row (``expand``).
         per_page: rows of one page.
@@ -84,6 +84,6 @@ def load_rows(
     if PACKED:
         rows = load_packed(start, row, column, there, PER_PAGE, BLOCK)
     else:
-        place = start[:, None] + row[:, None] * stride_row + column[None, :]
+        place = start[:, None] + row.to(tl.int64)[:, None] * stride_row + column[None, :]
         rows = tl.load(place, there[:, None] & inside[None, :], 0.0)
     return rows, tl.sum((wanted & (there == 0)).to(tl.int32), 0)

@@ -9,13 +9,14 @@ from functools import partial
 import torch
 
 from fivestate.kernels.attend import attend
-from fivestate.kernels.batch import Copies, columns
 from fivestate.kernels.classify import classify_batch, classify_batch_reference
 from fivestate.kernels.digest import digest, word_keys, word_sums
 from fivestate.kernels.fold import fold
+from fivestate.kernels.forms import index_keys
+from fivestate.kernels.forms.rows import Pages
 from fivestate.kernels.pages import gather, scatter
+from fivestate.kernels.parts.batch import Copies, columns
 from fivestate.kernels.route import route
-from fivestate.kernels.rows import Pages
 from fivestate.kernels.window import append
 from fivestate.spec.reuse.files import load_geometry
 
@@ -66,6 +67,7 @@ def cases(
     yield _fold(device, 4, 2, total_bytes // (1 << 17))
     yield _fold(device, 128, 1, max(total_bytes // (1 << 20), 2))
     yield _route(device, few, context_tokens)
+    yield _route_fp8(device, few, context_tokens)
     yield _attend(device, few, context_tokens)
     yield _classify(device, requests)
 
@@ -193,6 +195,47 @@ def _route(device: torch.device, queries: int, tokens: int) -> Case:
         f"route, {queries} queries, {entries:,} entries, top {top_k}",
         partial(route, asked, weights, keys, table, positions, ratio=ratio, top_k=top_k),
         peers={"matmul and topk": in_torch},
+    )
+
+
+def _route_fp8(device: torch.device, queries: int, tokens: int) -> Case:
+    """Route over pages of dsv4-flash, of which each query has its own."""
+    heads, ratio, top_k, per_page = 64, 4, 512, 64
+    entries = tokens // ratio
+    columns_each = entries // per_page
+    asked = torch.randn(queries, heads, index_keys.DIM, device=device).bfloat16()
+    weights = torch.rand(queries, heads, device=device)
+    size = index_keys.page_size_bytes(per_page)
+    pages = torch.randint(0, 0x77, (queries * columns_each + 1, size), device=device).byte()
+    pages[:, per_page * index_keys.DIM :].view(torch.float32).fill_(0.25)
+    table = _order(device, queries * columns_each).int().view(queries, columns_each)
+    positions = torch.full((queries,), tokens - 1, dtype=torch.int32, device=device)
+    data = per_page * index_keys.DIM
+
+    def in_torch() -> torch.Tensor:
+        held = pages[table.long()]
+        keys = held[:, :, :data].view(torch.float8_e4m3fn).bfloat16()
+        scale = held[:, :, data : data + per_page * 4].contiguous().view(torch.float32)
+        rows = keys.reshape(queries, entries, index_keys.DIM)
+        scores = (asked @ rows.mT).float().relu().mul(weights[:, :, None]).sum(1)
+        scores = scores * scale.reshape(queries, entries)
+        return scores.topk(top_k, dim=1).indices.sort(1).values
+
+    return Case(
+        f"route, fp8, {queries} queries, {entries:,} entries each, top {top_k}",
+        partial(
+            route,
+            asked,
+            weights,
+            pages,
+            table,
+            positions,
+            ratio=ratio,
+            top_k=top_k,
+            entries_per_block=per_page,
+        ),
+        moved_bytes=(pages.shape[0] - 1) * per_page * (index_keys.DIM + index_keys.SCALE_BYTES),
+        peers={"gather, matmul and topk": in_torch},
     )
 
 

@@ -6,10 +6,8 @@ from typing import Any
 
 import torch
 
-from fivestate.kernels.launch import Pointer, Scalar, constexpr, jit, launch, power_of_2, tl
-from fivestate.kernels.packed import bf16_code
-from fivestate.kernels.signatures import types
-from fivestate.kernels.variants import Variant
+from fivestate.kernels.device.launch import Pointer, Scalar, constexpr, jit, launch, power_of_2, tl
+from fivestate.kernels.forms.packed import bf16_code
 
 
 @jit
@@ -62,7 +60,7 @@ def join_kernel(
 ) -> None:
     """Join the splits of one head of one query."""
     query = tl.program_id(0).to(tl.int64)
-    head = tl.program_id(1)
+    head = tl.program_id(1).to(tl.int64)
     if tl.load(positions + query) >= 0:
         column = tl.arange(0, BLOCK_DIM)
         first = query * splits * HEADS + head
@@ -76,12 +74,14 @@ def join_kernel(
         if SINKS:
             total = tl.exp(tl.load(sinks + head) - most)
         mixed = tl.zeros((BLOCK_DIM,), tl.float32)
-        # One after another: then splits that hold nothing change no bit.
+        # One after another: then splits that hold nothing, and so have no part, change no bit.
         for split in range(splits):
             place = first + split * HEADS
             fade = tl.exp(tl.load(mosts + place) - most)
-            total += fade * tl.load(totals + place)
-            mixed += fade * tl.load(parts + place * DIM + column, column < DIM, 0.0)
+            share = tl.load(totals + place)
+            total += fade * share
+            there = (column < DIM) & (tl.zeros((BLOCK_DIM,), tl.float32) + share != 0.0)
+            mixed += fade * tl.load(parts + place * DIM + column, there, 0.0)
         result = mixed / total
         where = out + query * out_query + head * out_head + column
         if BF16:
@@ -117,18 +117,3 @@ def join(
         SINKS=sinks is not None,
         BF16=out.dtype == torch.bfloat16,
     )
-
-
-VARIANTS = (
-    Variant(
-        join_kernel,
-        "64 heads of 512, bf16",
-        types("*fp32", "parts mosts totals sinks")
-        | types("i32", "out_query out_head splits")
-        | {"positions": "*i32", "out": "*i16"},
-        {"HEADS": 64, "DIM": 512, "BLOCK_DIM": 512, "SINKS": True, "BF16": True},
-        registers=64,
-        aligned=("parts", "out", "out_query", "out_head"),
-        wide_loads=True,
-    ),
-)

@@ -1,7 +1,9 @@
 """Variants: with which types a kernel is compiled ahead of time, and what is promised of it.
 
-A kernel file ends with ``VARIANTS: tuple[Variant, ...]``, one for each combination of dtypes and
-sizes that the wrapper launches on a real geometry; ``compile`` builds them for every target.
+There is one for each combination of dtypes and sizes that a wrapper launches on a real geometry.
+What is promised: it compiles (or a target refuses it, and the variant says why), a thread uses no
+more registers than the variant's bound, nothing spills, and where ``wide_loads`` is promised the
+PTX has loads of 16 bytes.
 """
 
 from __future__ import annotations
@@ -47,3 +49,8 @@ class Variant:
     def title(self) -> str:
         """The kernel's name and its own: unique among all variants."""
         return f"{self.kernel.__name__.lstrip('_')}, {self.name}"
+
+
+def types(kind: str, names: str) -> dict[str, str]:
+    """Give one of Triton's types to parameters, whose names are separated by spaces."""
+    return dict.fromkeys(names.split(), kind)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from fivestate.kernels import checks
-from fivestate.kernels.packed import DIM, check_packed
-from fivestate.kernels.rows import Pages
+from fivestate.kernels.device import checks
+from fivestate.kernels.forms import index_keys
+from fivestate.kernels.forms.packed import DIM, check_packed
+from fivestate.kernels.forms.rows import Pages
 from fivestate.kernels.select import check_positions
 
 FLOATS = torch.float32, torch.float16, torch.bfloat16
@@ -82,6 +83,7 @@ def check_score(
     table: torch.Tensor,
     positions: torch.Tensor,
     ratio: int,
+    per_block: int,
 ) -> None:
     """Refuse arguments of `score` that do not fit.
 
@@ -90,13 +92,18 @@ def check_score(
     """
     checks.dtype("queries", queries, *FLOATS)
     checks.dtype("weights", weights, torch.float32)
-    checks.dtype("keys", keys, queries.dtype)
+    checks.dtype("keys", keys, queries.dtype, torch.uint8)
     checks.dtype("table", table, torch.int32)
     checks.shape("queries", queries, None, None, None)
     checks.number("queries: heads", queries.shape[1], 1, 128)
     checks.number("queries: dim", queries.shape[2], 1, 256)
     checks.shape("weights", weights, *queries.shape[:2])
-    checks.shape("keys", keys, None, None, queries.shape[2])
+    checks.number("entries_per_block", per_block, 1)
+    if keys.dtype == torch.uint8:
+        index_keys.check("keys", keys, per_block)
+        checks.number("queries: dim", queries.shape[2], index_keys.DIM, index_keys.DIM)
+    else:
+        checks.shape("keys", keys, None, per_block, queries.shape[2])
     checks.shape("table", table, len(queries), None)
     for name, tensor in (
         ("queries", queries),

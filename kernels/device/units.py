@@ -6,8 +6,8 @@ import math
 
 import torch
 
-from fivestate.kernels import checks
-from fivestate.kernels.launch import power_of_2
+from fivestate.kernels.device import checks
+from fivestate.kernels.device.launch import power_of_2
 
 INTEGERS = {8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.uint8}
 """The dtype of a unit. Two neighbouring units of 8 bytes are one access of 16."""

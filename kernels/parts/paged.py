@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from fivestate.kernels.launch import (
+from fivestate.kernels.device.launch import (
     Pointer,
     Scalar,
     by_triton,
@@ -21,9 +21,8 @@ from fivestate.kernels.launch import (
     launch,
     tl,
 )
-from fivestate.kernels.layout import Layout, Plane
-from fivestate.kernels.units import PROGRAM_UNITS, TYPES, as_units, tile_units, unit_bytes
-from fivestate.kernels.variants import Variant
+from fivestate.kernels.device.units import PROGRAM_UNITS, as_units, tile_units, unit_bytes
+from fivestate.kernels.forms.layout import Layout, Plane
 
 
 @dataclass(frozen=True)
@@ -169,7 +168,7 @@ def copy(source: Paged, destination: Paged, rows: int) -> None:
     if not by_triton(source.pages):
         copy_reference(source, destination, rows)
         return
-    fixed = _constants(source, destination, unit)
+    fixed = constants(source, destination, unit)
     runs = -(-rows // fixed["RUN"])
     launch(
         copy_kernel,
@@ -185,7 +184,7 @@ def copy(source: Paged, destination: Paged, rows: int) -> None:
     )
 
 
-def _constants(source: Paged, destination: Paged, unit: int) -> dict[str, Any]:
+def constants(source: Paged, destination: Paged, unit: int) -> dict[str, Any]:
     """Return the constants with which rows of so wide units are copied."""
     run = math.gcd(source.layout.rows, destination.layout.rows, source.first, destination.first)
     pairs = zip(source.layout.planes, destination.layout.planes, strict=True)
@@ -217,62 +216,3 @@ def _start_and_stride(plane: Plane, layout: Layout, unit: int) -> tuple[int, int
     """Return a plane's offset and stride in units; a page of one row has no gap behind it."""
     stride = plane.stride_bytes if layout.rows > 1 else plane.row_bytes
     return plane.offset_bytes // unit, stride // unit
-
-
-def _variant(name: str, source: Paged, destination: Paged, registers: int) -> Variant:
-    """Return how rows between such sides are copied; their pages need no memory."""
-    planes = [each for side in (source, destination) for each in side.layout.planes]
-    sizes = [(each.offset_bytes, each.row_bytes, each.stride_bytes) for each in planes]
-    unit = math.gcd(8, *sum(sizes, ()), *(side.layout.page_bytes for side in (source, destination)))
-    sides = [replace(side, pages=as_units(side.pages, unit)) for side in (source, destination)]
-    tables = [TYPES[unit] if side.table is None else "*i32" for side in sides]
-    return Variant(
-        copy_kernel,
-        name,
-        {
-            "source": TYPES[unit],
-            "source_table": tables[0],
-            "destination": TYPES[unit],
-            "destination_table": tables[1],
-            "rows": "i32",
-            "source_first": "i32",
-            "destination_first": "i32",
-        },
-        _constants(sides[0], sides[1], unit),
-        registers=registers,
-        aligned=("source", "source_table", "destination", "destination_table"),
-        wide_loads=unit == 8,
-    )
-
-
-def _meta(layout: Layout, *, table: bool = True) -> Paged:
-    """Return pages without memory."""
-    pages = torch.empty((2, layout.page_bytes), dtype=torch.uint8, device="meta")
-    return Paged(pages, pages[:, 0] if table else None, layout)
-
-
-def _variants() -> tuple[Variant, ...]:
-    found = []
-    for page_bytes, registers in (
-        (1_728, 60),
-        (8_640, 80),
-        (32_832, 48),
-        (37_440, 48),
-        (1_004, 48),
-        (1_002, 48),
-        (1_001, 48),
-    ):
-        whole = Layout.joined(1, page_bytes)
-        pages, rows = _meta(whole), _meta(whole, table=False)
-        name = f"of pages of {page_bytes:,} bytes"
-        found.append(_variant(f"gather {name}", pages, rows, registers))
-        found.append(_variant(f"scatter {name}", rows, pages, registers))
-    planar = Layout.planar(64, 576, 8, page_bytes=37_440)
-    joined = Layout.joined(64, 576, 8, page_bytes=37_440)
-    halved = Layout.planar(32, 576, 8, page_bytes=19_008)
-    found.append(_variant("repack planar to joined, 64 rows", _meta(planar), _meta(joined), 80))
-    found.append(_variant("repack 64 rows to 32 rows", _meta(planar), _meta(halved), 48))
-    return tuple(found)
-
-
-VARIANTS = _variants()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import torch
 
-from fivestate.kernels.launch import debugging
+from fivestate.kernels.device.launch import debugging
 
 INTEGERS = (torch.int32, torch.int64)
 """What ids, positions and counts may be."""
@@ -152,7 +152,7 @@ def overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
     if not a.numel() or not b.numel() or a.device != b.device:
         return False
     (a_first, a_end), (b_first, b_end) = extent(a), extent(b)
-    if a_end <= b_first or b_end <= a_first:
+    if a_end <= b_first or b_end <= a_first or _in_other_columns(a, b):
         return False
     starts, length = _runs(a)
     other_starts, other_length = _runs(b)
@@ -163,6 +163,24 @@ def overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
         return True
     before = torch.cat([starts.new_tensor([-(1 << 62)]), other_starts])
     return bool((before[after] + other_length > starts).any())
+
+
+def _in_other_columns(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two views of one slab have different columns; False where that is not seen at once.
+
+    Pages of all groups may share a slab, and it may have a million of them: none is walked.
+    """
+    if a.dim() < 2 or b.dim() < 2:
+        return False
+    step = a.stride(0) * a.element_size()
+    sizes = []
+    for each in (a, b):
+        first, end = extent(each[0])
+        sizes.append(end - first)
+        if each.stride(0) * each.element_size() != step or sizes[-1] > step:
+            return False
+    behind = (b.data_ptr() - a.data_ptr()) % step
+    return sizes[0] <= behind <= step - sizes[1]
 
 
 def extent(tensor: torch.Tensor) -> tuple[int, int]:

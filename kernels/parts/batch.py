@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 
-from fivestate.kernels import checks
+from fivestate.kernels.device import checks
 from fivestate.spec.reuse import CacheGroup, Geometry, Role, Shape, Why
 from fivestate.spec.vocabulary import COMPRESSED, INDEXER, TAIL
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
-from fivestate.kernels import checks
-from fivestate.kernels.launch import Pointer, Scalar, constexpr, jit, tl
+from fivestate.kernels.device import checks
+from fivestate.kernels.device.launch import Pointer, Scalar, constexpr, jit, tl
 from fivestate.spec.need import round_up
 
 DIM = 512

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from triton.runtime import interpreter as machine
 
-from fivestate.kernels.checks import extent
+from fivestate.kernels.device.checks import extent
 
 
 class _InPlace(machine.GridExecutor):  # type: ignore[misc] # Triton ships no types
@@ -73,7 +73,8 @@ def _guarded(tensors: Mapping[str, torch.Tensor]) -> Iterator[None]:
         size = np.uint64(max(pointers.get_element_ty().primitive_bitwidth // 8, 1))
         used = pointers.data
         if mask is not None:
-            used = used[np.broadcast_to(mask.data, used.shape)]
+            # A mask that a number was spread over is made of numbers here.
+            used = used[np.broadcast_to(mask.data.astype(bool), used.shape)]
         flat = used.reshape(-1, 1)
         inside = ((flat >= low) & (flat + size <= high)).any(axis=1)
         if not inside.all():

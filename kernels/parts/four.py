@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fivestate.kernels.batch import BITS, SHAPES
-from fivestate.kernels.launch import Pointer, Scalar, constant, jit, tl
+from fivestate.kernels.device.launch import Pointer, Scalar, constant, jit, tl
+from fivestate.kernels.parts.batch import BITS, SHAPES
 from fivestate.spec.reuse import Shape, Why
 
 _KERNEL = constant(BITS[Why.KERNEL])

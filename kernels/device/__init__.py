@@ -1,0 +1,1 @@
+"""How a kernel is started, what is refused before, and how wide it may read."""
