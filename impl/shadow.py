@@ -26,7 +26,8 @@ from fivestate.impl.rollout import Decision, Rollout, Use
 
 TOLERANCE = 1e-2
 """What rows of other chunks may differ by: rows that are right differ by 2-3e-6 in logits, a row
-that is missing by 0.5 and more (design §8)."""
+that is missing by 0.5 and more (design §8). Not so where an index chooses: scores can tie, and in
+other chunks the tie goes another way; such rows are compared in the same chunks."""
 
 Rows = Mapping[str, Tensor]
 """Rows by group: of any shape and dtype, the same for what is given and what is computed."""

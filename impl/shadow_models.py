@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
-from fivestate.impl.models.parts import RecordedCache, Stamp, assemble, disassemble
+from fivestate.impl.models.parts import RecordedCache, assemble, disassemble
 from fivestate.impl.models.prefix_cache import Committed, Lease, PrefixCache, Tokens
 from fivestate.impl.models.provenance import Provenance
 from fivestate.impl.models.replay import run
@@ -83,25 +83,29 @@ class ShadowCache:
         Raises:
             ValueError: these are not the tokens that were written.
         """
-        if held.decision.compare and held.decision.use is Use.SHADOW:
-            self._compare_with_its_own(held)
-        elif held.decision.compare:
-            computed = self._again(held.would)
-            if self._judge(held, computed, exact=True) is not None:
+        if held.decision.compare:
+            computed = self._computed(held)
+            differs = self._judge(held, computed) is not None
+            if differs and held.decision.use is Use.REUSE:
                 return self._replaced(held.would, computed)
         return self.prefixes.commit(held.lease, tokens)
 
-    def _compare_with_its_own(self, held: Held) -> None:
-        """Compare with what the request has computed, if it came so far as it would have reused."""
-        would, written = held.would, _written(held.lease)
-        if written.end >= would.resume:
-            exact = written.cut(would.resume) == would.provenance
-            self._judge(held, held.cache, exact=exact)
+    def _computed(self, held: Held) -> RecordedCache:
+        """Return what was computed in the chunks of the cached rows: the request's own, or anew.
 
-    def _judge(self, held: Held, computed: RecordedCache, *, exact: bool) -> Difference | None:
+        Rows of other chunks are no measure, however near they mostly are: where an index chooses
+        among scores that tie, and those of ``relu`` do, another chunk's length decides.
+        """
+        would, written = held.would, _written(held.lease)
+        if held.decision.use is Use.SHADOW and written.end >= would.resume:
+            own = written.cut(would.resume) == would.provenance
+            return held.cache if own else self._again(would)
+        return self._again(would)
+
+    def _judge(self, held: Held, computed: RecordedCache) -> Difference | None:
         resume, gives = held.would.resume, held.would.cache
         return self.shadow.judge(
-            held.key, lambda: (_rows(gives, resume), _rows(computed, resume)), exact=exact
+            held.key, lambda: (_rows(gives, resume), _rows(computed, resume)), exact=True
         )
 
     def _again(self, would: Lease) -> RecordedCache:
@@ -128,8 +132,8 @@ class ShadowCache:
 
     def _missed(self, would: Lease) -> Lease:
         """Return a lease of nothing: the prompt is computed from its first token."""
-        empty = RecordedCache(self.prefixes.model, self.prefixes.layout, Stamp(would.weights))
-        return Lease(empty, would.tokens, would.verdict, Provenance(), would.weights)
+        empty = RecordedCache(self.prefixes.model, self.prefixes.layout, would.by)
+        return Lease(empty, would.tokens, would.verdict, Provenance(), would.by)
 
 
 def _written(lease: Lease) -> Provenance:

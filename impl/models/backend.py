@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from fivestate.impl.models.parts import Part, RecordedCache
-from fivestate.impl.models.provenance import Provenance
-from fivestate.impl.models.runs import Node, next_run
+from fivestate.impl.models.parts import Part, RecordedCache, Stamp
+from fivestate.impl.models.provenance import Node, Provenance, next_run
 from fivestate.impl.refusals import Refused
 from fivestate.spec.need import round_down, round_up
-from fivestate.spec.reuse import CacheGroup, Reason, Shape, Span, Verdict
+from fivestate.spec.reuse import CacheGroup, Kind, Plan, Reason, Shape, Span, Verdict
 
 Why = Reason | Refused
 """Why something was not kept: what the theory says of the rows, or a guard of the allocator."""
@@ -43,7 +42,7 @@ class Written:
         provenance: of all of them.
         resume: where it went on.
         run: digest of the provenance up to there.
-        weights: of the model.
+        by: weights and kernels that made what is new.
         cache: has the rows.
     """
 
@@ -51,7 +50,7 @@ class Written:
     provenance: Provenance
     resume: int
     run: str
-    weights: int
+    by: Stamp
     cache: RecordedCache
 
     def node(self, parent: bytes, start: int, end: int, run: str) -> Node:
@@ -65,19 +64,30 @@ Kept = tuple[tuple[int, ...], tuple[Why, ...]]
 
 
 class Backend(Protocol):
-    """Keeps rows; called under the prefix cache's lock."""
+    """Keeps rows; called under the prefix cache's lock.
 
-    def match(self, prompt: tuple[int, ...], weights: int) -> Verdict:
+    ``now`` has the weights and the kernels of the model as it is: rows of others are not reused.
+    """
+
+    def match(self, prompt: tuple[int, ...], now: Stamp) -> Verdict:
         """Say what the prefix of a prompt is worth."""
         ...
 
-    def take(self, prompt: tuple[int, ...], weights: int) -> Taken:
+    def take(self, prompt: tuple[int, ...], now: Stamp) -> Taken:
         """Return what a prompt goes on from, brought to the device if need be."""
         ...
 
     def keep(self, written: Written) -> Kept:
         """Keep what was written, in whole blocks."""
         ...
+
+
+def resumed_at(verdict: Verdict, plan: Plan) -> Verdict:
+    """Return a verdict as it is when no more can be resumed than a plan says."""
+    if plan.resume == verdict.plan.resume:
+        return verdict
+    kind, numbers = Kind.PARTIAL if plan.resume else Kind.MISS, verdict.numbers
+    return replace(verdict, kind=kind, plan=plan, numbers=replace(numbers, used=plan.resume))
 
 
 def kept_span(group: CacheGroup, start: int, end: int) -> Span:

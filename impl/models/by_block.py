@@ -6,32 +6,29 @@ only when it commits; in between they are in its own cache. So nothing here has 
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from fivestate.impl.allocator import Settings
 from fivestate.impl.cache import Cache
-from fivestate.impl.chain import Node as Segment
 from fivestate.impl.keys import Prompt
 from fivestate.impl.leases import Lease
 from fivestate.impl.matching import Match
-from fivestate.impl.models.backend import Kept, Taken, Written, block_ends
+from fivestate.impl.models.backend import Kept, Taken, Written, block_ends, resumed_at
+from fivestate.impl.models.labels import HostRows, runs_of
 from fivestate.impl.models.layout import Layout
-from fivestate.impl.models.load_back import load_back
-from fivestate.impl.models.pages import from_pages, to_pages
+from fivestate.impl.models.load_back import let_go, load_back
+from fivestate.impl.models.pages import Table, read_part, write_part
 from fivestate.impl.models.parts import Part, Stamp
-from fivestate.impl.models.runs import Known, Node, known_blocks
+from fivestate.impl.models.provenance import Known, Node, known_blocks
+from fivestate.impl.recoveries import Task
 from fivestate.impl.refusals import Refused
 from fivestate.impl.retention import Retention
 from fivestate.spec.need import blocks, round_down
 from fivestate.spec.reuse import (
     CacheGroup,
     Cost,
-    Kind,
     Plan,
     Reason,
     Span,
@@ -39,10 +36,10 @@ from fivestate.spec.reuse import (
     Why,
 )
 from fivestate.spec.reuse.windows import Keep
-from fivestate.spec.vocabulary import COMPRESSED, INDEXER, TAIL, WINDOW, Copy, Device
+from fivestate.spec.vocabulary import Device
 
-Table = tuple[int, list[int]]
-"""The number of a group's first block, and the ids from there on."""
+if TYPE_CHECKING:
+    from fivestate.impl.models.below import Below
 
 TRIES = 4
 """How often a prompt is matched again because a copy did not check; then it is computed."""
@@ -56,14 +53,22 @@ def cache_for(layout: Layout, tokens: int, **settings: Any) -> Cache:
     Args:
         layout: of the model.
         tokens: for how many tokens each pool has room.
-        settings: of ``Settings``, all but the geometry: slots, tiers, other pool sizes, or other
-            states that are stored than all.
+        settings: of ``Settings``, all but the geometry: slots, other pool sizes, other states that
+            are stored than all, or tiers, whose copies are ``labels``' own.
     """
     geometry = layout.geometry
     states = frozenset(group.state for group in geometry.groups)
     sizes = {group.name: blocks(tokens, group.block_size) for group in geometry.groups}
     return Cache(
-        Settings(**{"geometry": geometry, "num_blocks": sizes, "storable": states, **settings}),
+        Settings(
+            **{
+                "geometry": geometry,
+                "num_blocks": sizes,
+                "storable": states,
+                "host": HostRows({}),
+                **settings,
+            }
+        ),
         retention=Retention(Keep.FULL),
         in_flight_tokens=geometry.scheduler_block_size,
     )
@@ -76,6 +81,12 @@ class ByBlock:
         runs: of each block that was kept, by digest, how it was made: a small record for each.
             Rows whose making is not known are not reused, so who starts again from copies on disk
             starts with these too, and a mapping that forgets costs reuse and nothing else.
+        layout: of the model.
+        below: the tiers behind the device, where they are in a ``Folder``.
+
+    Raises:
+        ValueError: the cache is of another geometry, or keeps its blocks in another way, or copies
+            that do not name their run.
     """
 
     def __init__(
@@ -83,7 +94,7 @@ class ByBlock:
         layout: Layout,
         cache: Cache,
         salt: str = "",
-        runs: MutableMapping[bytes, Node] | None = None,
+        below: Below | None = None,
     ) -> None:
         if cache.geometry != layout.geometry:
             message = f"store: a cache of geometry {cache.geometry.name!r} with other groups"
@@ -95,54 +106,61 @@ class ByBlock:
             wanted = group.layers * group.page_size_bytes
             if cache.allocator.pools[group.name].page_bytes != wanted:
                 raise ValueError(f"store: pool {group.name!r}: pages of {wanted} bytes are allowed")
-        self.runs = {} if runs is None else runs
-        self._layout, self._cache, self._salt = layout, cache, salt
+        runs = runs_of(cache.allocator.settings)
+        if runs is None:
+            message = "store: copies off the device that do not name the run of their rows"
+            raise ValueError(f"{message}: those of models.labels are allowed; see cache_for")
+        self.runs = runs
+        self.layout, self.below = layout, below
+        self._cache, self._salt = cache, salt
         self._groups = layout.geometry.groups
         self._step = layout.geometry.scheduler_block_size
-        self._weights: int | None = None
+        self._made_by = None if below is None else below.by
 
-    def match(self, prompt: tuple[int, ...], weights: int) -> Verdict:
+    def match(self, prompt: tuple[int, ...], now: Stamp) -> Verdict:
         """Say what the prefix of a prompt is worth."""
-        self._follow(weights)
+        self._follow(now)
         return self._match(prompt)[0].verdict
 
-    def take(self, prompt: tuple[int, ...], weights: int) -> Taken:
-        """Return what a prompt goes on from.
+    def take(self, prompt: tuple[int, ...], now: Stamp) -> Taken:
+        """Return what a prompt goes on from: as much of it as there is room to hold.
 
         Raises:
-            Refused: there is no slot or no room to hold it while it is copied.
+            Refused: there is no slot to hold it while it is copied.
         """
-        self._follow(weights)
+        self._follow(now)
         match, known = self._match(prompt)
-        for _ in range(TRIES):
-            if not match.resume:
-                return Taken(match.verdict)
-            reading = self._cache.match(self._prompt(prompt[: match.resume + 1]))
-            with self._cache.lease(reading) as lease:
-                stuck = load_back(self._cache, lease)
-                if lease.resume == match.resume and not lease.recovering:
-                    _, node, provenance = known[lease.resume // self._step - 1]
-                    stamp = Stamp(weights, node.run)
-                    tables = self._cache.blocks(lease)
-                    parts = {
-                        group.name: self._read(group, tables[group.name], lease.resume, stamp)
-                        for group in self._groups
-                    }
-                    return Taken(match.verdict, provenance, node.run, parts)
+        resume, tries = match.resume, 0
+        while resume and tries < TRIES:
+            reading = self._cache.match(self._prompt(prompt[: resume + 1]))
+            try:
+                with self._leased(reading) as lease:
+                    stuck = self._bring(lease)
+                    if lease.resume == resume and not lease.recovering:
+                        _, node, provenance = known[resume // self._step - 1]
+                        parts = self._parts(lease, replace(now, run=node.run))
+                        return Taken(
+                            resumed_at(match.verdict, reading.plan), provenance, node.run, parts
+                        )
+            except Refused as refusal:
+                if refusal.guard != "room":
+                    raise
+                resume -= self._step
+                continue
             for task in stuck:  # a stale index: with it gone, its copy can be loaded back
                 with suppress(Refused):
                     self._cache.allocator.evict(task.node, task.state)
             match, known = self._match(prompt)
+            resume, tries = match.resume, tries + 1
         scratch = Plan(0, (), Cost(recompute_tokens=len(prompt)))
-        numbers = replace(match.numbers, used=0)
-        return Taken(replace(match.verdict, kind=Kind.MISS, plan=scratch, numbers=numbers))
+        return Taken(resumed_at(match.verdict, scratch) if match.resume else match.verdict)
 
     def keep(self, written: Written) -> Kept:
         """Keep every whole block behind the resume point.
 
         What there is of the same tokens from another run is evicted first, or nothing is kept.
         """
-        self._follow(written.weights)
+        self._follow(written.by)
         end = self._end(written.tokens)
         digests = self._prompt(written.tokens[:end]).digests()
         at, run = written.resume, written.run
@@ -160,24 +178,43 @@ class ByBlock:
     def _keep(self, written: Written, nodes: dict[int, Node], digests: list[bytes]) -> Kept:
         """Keep the blocks that are not there yet, each behind a lease of the ones before it."""
         made: list[int] = []
-        ours = self._ours(written, nodes, digests)
+        ours = self._ours(written, nodes)
         try:
             self._forget(written.tokens, ours, digests)
-            for stop in block_ends(ours, max(nodes, default=0), self._step):
-                match = self._cache.match(self._prompt(written.tokens[:stop]))
-                with self._cache.lease(match) as lease:
+            new = {stop: node for stop, node in nodes.items() if stop > ours}
+            self.runs.update({digests[stop // self._step - 1]: new[stop] for stop in new})
+            goes_down = self.below is not None and self.below.know()
+            for stop in new:
+                prompt = self._prompt(written.tokens[:stop])
+                with self._leased(match := self._cache.match(prompt)) as lease:
                     if not self._add(lease, written, stop):
                         return tuple(made), match.reasons
-                self.runs[digests[stop // self._step - 1]] = nodes[stop]
                 made.append(stop)
+                if self.below is not None and goes_down:
+                    self.below.keep(self._cache.match(prompt).found.node)
         except Refused as refusal:
             return tuple(made), (refusal,)
         return tuple(made), ()
 
+    def _leased(self, match: Match) -> Lease:
+        """Lease a prefix; where that takes the room of others, these go down first."""
+        if self.below is not None:
+            wanted = len(match.prompt) + 2 * self._step
+            pools = self._cache.allocator.pools.values()
+            if any(pool.free * pool.group.block_size < wanted for pool in pools):
+                self.below.settle()
+        return self._cache.lease(match)
+
+    def _bring(self, lease: Lease) -> list[Task]:
+        """Bring what is leased to the device; return what cannot be had without computing."""
+        if self.below is not None and lease.recovering:
+            self.below.bring(self._cache.recover(lease))
+        return load_back(self._cache, lease)
+
     def _add(self, lease: Lease, written: Written, stop: int) -> bool:
         """Write one block behind a lease, and commit it; say whether it is known now."""
         start = stop - self._step
-        load_back(self._cache, lease)
+        self._bring(lease)
         if lease.recovering or lease.resume != start:
             return False
         self._cache.fill(lease, self._step)
@@ -186,12 +223,16 @@ class ByBlock:
             self._write(group, tables[group.name], written, Span(start, stop))
         return self._cache.commit(lease) >= stop
 
-    def _ours(self, written: Written, nodes: dict[int, Node], digests: list[bytes]) -> int:
-        """Return up to where this very run is kept already."""
-        seen = self._cache.match(self._prompt(written.tokens)).found.blocks * self._step
-        at = written.resume
-        while (stop := at + self._step) <= seen and stop in nodes:
-            if self.runs.get(digests[stop // self._step - 1]) != nodes[stop]:
+    def _ours(self, written: Written, nodes: dict[int, Node]) -> int:
+        """Return up to where this very run is kept already, and nothing of it is missing."""
+        allocator, at = self._cache.allocator, written.resume
+        for segment in self._cache.match(self._prompt(written.tokens)).found.node.path():
+            stop = segment.end_tokens
+            if stop <= at:
+                continue
+            cells = segment.cells.values()
+            whole = all(cell.device is Device.READY or allocator.kept(cell) for cell in cells)
+            if not whole or self.runs.get(segment.digests[-1]) != nodes.get(stop):
                 break
             at = stop
         return at
@@ -207,12 +248,18 @@ class ByBlock:
     def _prompt(self, tokens: tuple[int, ...]) -> Prompt:
         return self._cache.keys.prompt(tokens, salt=self._salt)
 
-    def _follow(self, weights: int) -> None:
-        """Flush what was made with other weights."""
-        if self._weights not in (None, weights):
+    def _follow(self, now: Stamp) -> None:
+        """Flush what was made with other weights, or by other kernels."""
+        if self.below is not None:
+            self.below.require_open()
+        if self._made_by not in (None, now):
+            if self.below is not None:
+                self.below.settle()
             self._cache.allocator.change_weights()
             self.runs.clear()
-        self._weights = weights
+            if self.below is not None:
+                self.below.follow(now)
+        self._made_by = now
 
     def _forget(self, tokens: tuple[int, ...], at: int, digests: list[bytes]) -> None:
         """Let go of what another run has made of these tokens behind a position.
@@ -223,45 +270,30 @@ class ByBlock:
         while node.end_tokens > at and node.parent is not None:
             node = node.parent
         behind = node.children.get(digests[at // self._step]) if at < self._end(tokens) else None
-        if behind is not None:
-            self._forget_all(behind)
+        if behind is None:
+            return
+        if self.below is not None:
+            self.below.settle()  # what is being stored cannot be let go
+        for segment in reversed([behind, *behind.descendants()]):
+            let_go(self._cache.allocator, segment)
+            for digest in segment.digests:
+                self.runs.pop(digest, None)
 
     def _end(self, tokens: tuple[int, ...]) -> int:
         return round_down(len(tokens), self._step)
 
-    def _forget_all(self, node: Segment) -> None:
-        allocator = self._cache.allocator
-        for child in list(node.children.values()):
-            self._forget_all(child)
-        for state in (TAIL, WINDOW, INDEXER, COMPRESSED):
-            cell = node.cells.get(state)
-            if cell is None:
-                continue
-            if cell.device is Device.READY:
-                allocator.evict(node, state)
-            if allocator.copy_of(cell) is not Copy.NONE:
-                allocator.drop(node, state)
-            if allocator.disk_of(cell) is not Copy.NONE:
-                allocator.erase(node, state)
-        for digest in node.digests:
-            self.runs.pop(digest, None)
-
-    def _read(self, group: CacheGroup, table: Table, at: int, stamp: Stamp) -> Part:
-        """Return a copy of the rows of a group in its blocks, up to a position."""
-        first, ids = table
-        start = first * group.block_size
-        count = blocks(max(at - start, 0), group.block_size)
-        pool = self._cache.allocator.pools[group.name]
-        pages = pool.read(np.array(ids[:count], np.int64))
-        rows = from_pages(pages, group, self._layout)
-        return Part(Span(start, start + count * group.block_size), rows, stamp)
+    def _parts(self, lease: Lease, stamp: Stamp) -> dict[str, Part]:
+        """Return a copy of the rows of each group in a lease's blocks."""
+        pools, tables = self._cache.allocator.pools, self._cache.blocks(lease)
+        return {
+            group.name: read_part(
+                pools[group.name], tables[group.name], lease.resume, self.layout, stamp
+            )
+            for group in self._groups
+        }
 
     def _write(self, group: CacheGroup, table: Table, written: Written, span: Span) -> None:
         """Fill the blocks that have tokens of ``span``: whole ones."""
-        first, ids = table
-        size = group.block_size
-        start = max(span.start, first * size)
+        start = max(span.start, table[0] * group.block_size)
         rows = written.cache.read(group.name, Span(start, span.end)).rows
-        own = np.array(ids[start // size - first : span.end // size - first], np.int64)
-        pool = self._cache.allocator.pools[group.name]
-        pool.write(own, to_pages(rows, group).to(pool.storage.device))
+        write_part(self._cache.allocator.pools[group.name], table, start, rows)

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from hashlib import blake2b
 
 import torch
-import transformers
 
 from fivestate.impl.models.backend import Kept, Taken, Written, block_ends, kept_span
-from fivestate.impl.models.blobs import Stub
 from fivestate.impl.models.layout import Layout
 from fivestate.impl.models.parts import Part, Stamp
-from fivestate.impl.models.runs import Known, Node, known_blocks
-from fivestate.impl.models.store import Key, Store
+from fivestate.impl.models.provenance import Known, Node, known_blocks
+from fivestate.impl.models.store import Key, Store, Stub
 from fivestate.spec.reuse import (
     Abi,
     Availability,
@@ -53,11 +52,11 @@ class ByDigest:
         about = f"{layout.geometry.name} {layout.signature} {self._step} {salt}"
         self._root = blake2b(about.encode(), digest_size=32).digest()
 
-    def match(self, prompt: tuple[int, ...], weights: int) -> Verdict:
+    def match(self, prompt: tuple[int, ...], now: Stamp) -> Verdict:
         """Say what the prefix of a prompt is worth."""
-        return self._classify(prompt, self._known(prompt), weights, set())
+        return self._classify(prompt, self._known(prompt), now, set())
 
-    def take(self, prompt: tuple[int, ...], weights: int) -> Taken:
+    def take(self, prompt: tuple[int, ...], now: Stamp) -> Taken:
         """Return what a prompt goes on from.
 
         A copy off the device is loaded back on the way; where one turns out to be gone or damaged
@@ -65,11 +64,11 @@ class ByDigest:
         """
         known, gone = self._known(prompt), set[Key]()
         while True:
-            verdict = self._classify(prompt, known, weights, gone)
+            verdict = self._classify(prompt, known, now, gone)
             if not verdict.resume:
                 return Taken(verdict)
             _, node, provenance = known[verdict.resume // self._step - 1]
-            parts = self._parts(known, verdict.resume, Stamp(weights, node.run), gone)
+            parts = self._parts(known, verdict.resume, replace(now, run=node.run), gone)
             if parts is not None:
                 return Taken(verdict, provenance, node.run, parts)
 
@@ -96,7 +95,7 @@ class ByDigest:
                 span = kept_span(group, end - self._step, end)
                 if span.tokens:
                     rows = written.cache.read(group.name, span).rows
-                    part = Part(span, rows, Stamp(written.weights, node.run))
+                    part = Part(span, rows, replace(written.by, run=node.run))
                     self._store.put(Key(digest, group.name), part)
             made.append(end)
             parent, run = digest, node.run
@@ -114,13 +113,13 @@ class ByDigest:
             yield digest
 
     def _classify(
-        self, prompt: tuple[int, ...], known: Known, weights: int, gone: set[Key]
+        self, prompt: tuple[int, ...], known: Known, now: Stamp, gone: set[Key]
     ) -> Verdict:
         """Ask the specification, with what the store has but for keys that turned out to be gone.
 
         Behind a block without entries nothing is offered: nothing can be resumed there.
         """
-        abi = self._abi(weights)
+        abi = self._abi(now)
         copies: dict[str, list[Extent]] = {}
         for digest, node, _ in known:
             stubs = {
@@ -176,9 +175,8 @@ class ByDigest:
         """Yield the copy; one of another run only where a generation says so: an index."""
         in_step = stub.stamp.run == node.run
         if in_step or group.state is INDEXER:
-            abi = self._abi(stub.stamp.weights)
+            abi = self._abi(stub.stamp)
             yield Extent(stub.span, stub.tier, abi, generation=0 if in_step else 1)
 
-    def _abi(self, weights: int) -> Abi:
-        kernel = f"transformers {transformers.__version__}"
-        return Abi(kernel, "layer, row, number", self._dtype, weights)
+    def _abi(self, stamp: Stamp) -> Abi:
+        return Abi(stamp.kernels, "layer, row, number", self._dtype, stamp.weights)

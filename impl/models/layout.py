@@ -157,12 +157,13 @@ def _rule(config: Any, index: int, layer: object) -> Callable[..., tuple[_Rows, 
     rule = _RULES.get(type(layer))
     chunked = "chunked_attention" in (getattr(config, "layer_types", None) or ())
     if rule is None or chunked:
+        known = ", ".join(sorted(kind.__name__ for kind in _RULES))
         kept = "rows of its own chunk" if chunked else f"a {type(layer).__name__}"
         raise ValueError(
             f"model_type = {config.model_type!r}: layer {index} keeps its cache as {kept}, and "
-            "nobody has said what a resume needs of it: run this model without a prefix cache, "
-            "or give its layer a recording subclass in fivestate/impl/models/layers.py and a "
-            "rule in layout.py"
+            f"nobody has said what a resume needs of it; known are {known}: run this model "
+            "without a prefix cache, or give its layer a recording subclass in "
+            "fivestate/impl/models/layers.py and a rule in layout.py"
         )
     return rule
 

@@ -24,10 +24,12 @@ class Stamp:
     Attributes:
         weights: epoch of the weights.
         run: the run that made them; of an index, the run that made its entries.
+        kernels: what computed them; other kernels give other bits.
     """
 
     weights: int = 0
     run: str = ""
+    kernels: str = ""
 
 
 UNSTAMPED = Stamp()

@@ -9,6 +9,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import RLock
+from types import TracebackType
+from typing import Self
 
 from torch import Tensor
 from transformers import PreTrainedModel
@@ -18,11 +20,12 @@ from fivestate.impl.models.backend import Backend, Written
 from fivestate.impl.models.backend import Why as Because
 from fivestate.impl.models.by_block import ByBlock
 from fivestate.impl.models.by_digest import ByDigest
+from fivestate.impl.models.folder import Folder
 from fivestate.impl.models.layout import BLOCK, layout_of
 from fivestate.impl.models.parts import RecordedCache, Stamp, assemble
 from fivestate.impl.models.provenance import Provenance
 from fivestate.impl.models.store import DictStore, Store
-from fivestate.impl.models.weights import Watch
+from fivestate.impl.models.weights import Watch, kernels_of
 from fivestate.spec.reuse import Rates, Reason, Verdict, Why
 
 LOG = logging.getLogger("fivestate.models")
@@ -40,7 +43,7 @@ class Lease:
         tokens: the prompt.
         verdict: MISS, PARTIAL or HIT, with reasons, cost and the four numbers.
         provenance: the chunks in which the reused rows were made.
-        weights: of the model when the cache was leased.
+        by: weights and kernels of the model when the cache was leased.
         run: digest of the provenance.
     """
 
@@ -48,7 +51,7 @@ class Lease:
     tokens: tuple[int, ...]
     verdict: Verdict
     provenance: Provenance
-    weights: int
+    by: Stamp
     run: str = ""
 
     @property
@@ -82,14 +85,20 @@ class PrefixCache:
         output = model.generate(prompt, cache=lease.cache, max_new_tokens=64)
         prefixes.commit(lease, output)
 
+    Over a ``Folder`` it is closed at the end, and whoever opens that folder again has the rows::
+
+        with PrefixCache(model, store=Folder(path="prefixes")) as prefixes:
+            ...
+
     Logits are bit for bit what ``replay`` gives for ``lease.provenance`` and the chunks behind it.
     Prefixes of which only some rows are left are resumed where all are; the rest is computed.
 
     Args:
         model: a causal model of transformers, with the cache it makes for itself.
-        store: where rows are kept: parts in a ``Store``, or blocks of the reference allocator, in a
-            ``Cache`` of this model's geometry (see ``by_block.cache_for``) or, with what an earlier
-            process knew, in a ``ByBlock``; by default parts in memory, without a limit.
+        store: where rows are kept: parts in a ``Store``; blocks of the reference allocator, in a
+            ``Cache`` of this model's geometry (see ``by_block.cache_for``) or, with what is known
+            of it, in a ``ByBlock``; or a ``Folder``, which outlives the process. By default parts
+            in memory, without a limit.
         block_size: tokens after which a prefix can be resumed; rounded up to whole groups.
         weights: an epoch of the weights, where the caller counts them; by default they are read
             (see ``weights.Watch`` for what is seen of a change).
@@ -97,32 +106,45 @@ class PrefixCache:
         rates: how fast bytes move and tokens are computed; decides what is worth loading back.
 
     Raises:
-        ValueError: the model keeps its cache in a way that is not known.
+        ValueError: the model is not a causal one, or keeps its cache in a way that is not known;
+            the store is of another model.
+        StoreError: the folder cannot be opened; see ``Folder.open``.
     """
 
     def __init__(  # noqa: PLR0913 -- each is named by the caller, and has a default
         self,
         model: PreTrainedModel,
         *,
-        store: Store | Cache | ByBlock | None = None,
+        store: Store | Cache | ByBlock | Folder | None = None,
         block_size: int = BLOCK,
         weights: int | None = None,
         salt: str = "",
         rates: Rates | None = None,
     ) -> None:
+        given: object = model  # who calls this may have no types
+        if not isinstance(given, PreTrainedModel) or given.config.is_encoder_decoder:
+            shown = f"model: {type(model).__name__}"
+            raise ValueError(f"{shown}: a causal language model of transformers is allowed")
         self.model = model
         self.layout = layout_of(model.config, block_size=block_size, dtype=model.dtype)
         self.store = DictStore() if store is None else store
-        self._rows: Backend
-        if isinstance(self.store, ByBlock):
-            self._rows = self.store
-        elif isinstance(self.store, Cache):
-            self._rows = ByBlock(self.layout, self.store, salt)
-        else:
-            self._rows = ByDigest(self.layout, self.store, salt, rates or Rates())
         self._epoch = weights
         self._watch = Watch(model)
         self._lock = RLock()
+        self._rows = self._backend(salt, rates or Rates())
+
+    def _backend(self, salt: str, rates: Rates) -> Backend:
+        store = self.store
+        if isinstance(store, Folder):
+            return store.open(self.layout, self._now(), salt, rates, self.model.device)
+        if isinstance(store, Cache):
+            return ByBlock(self.layout, store, salt)
+        if not isinstance(store, ByBlock):
+            return ByDigest(self.layout, store, salt, rates)
+        if store.layout != self.layout:
+            message = f"store: blocks of {store.layout.geometry.name!r}, {store.layout.signature}"
+            raise ValueError(f"{message}: those of this model are {self.layout.signature}")
+        return store
 
     @property
     def weights(self) -> int:
@@ -146,7 +168,7 @@ class PrefixCache:
             ValueError: there is no token, or more than one sequence.
         """
         with self._lock:
-            return self._rows.match(_numbers(tokens), self.weights)
+            return self._rows.match(_numbers(tokens), self._now())
 
     def lease(self, tokens: Tokens) -> Lease:
         """Return a cache that holds the longest prefix worth resuming, an own copy of it.
@@ -158,15 +180,15 @@ class PrefixCache:
             ValueError: there is no token, more than one sequence, or padding.
         """
         with self._lock:
-            prompt, weights = self._prompt(tokens), self.weights
-            taken = self._rows.take(prompt, weights)
+            prompt, now = self._prompt(tokens), self._now()
+            taken = self._rows.take(prompt, now)
             at = taken.provenance.end
             if at:
-                parts = taken.parts
-                cache = assemble(self.model, parts, at, layout=self.layout, weights=weights)
+                parts, by = taken.parts, now.weights
+                cache = assemble(self.model, parts, at, layout=self.layout, weights=by)
             else:
-                cache = RecordedCache(self.model, self.layout, Stamp(weights))
-            return Lease(cache, prompt, taken.verdict, taken.provenance, weights, taken.run)
+                cache = RecordedCache(self.model, self.layout, now)
+            return Lease(cache, prompt, taken.verdict, taken.provenance, now, taken.run)
 
     def commit(self, lease: Lease, tokens: Tokens) -> Committed:
         """Keep what was written into a leased cache.
@@ -191,13 +213,49 @@ class PrefixCache:
             provenance = lease.provenance
             for length in cache.chunk_lengths:
                 provenance = provenance.then(numbers[provenance.end : provenance.end + length])
-            if self.weights != lease.weights:
-                value = f"{lease.weights:#x}≠{self.weights:#x}"
-                LOG.warning("weights changed since the lease: nothing is kept: %s", value)
-                return Committed(provenance, (), (Reason("H-2", Why.WEIGHTS, value),))
+            now = self._now()
+            if now != lease.by:
+                value, why = f"{lease.by.kernels}≠{now.kernels}", Why.KERNEL
+                if now.weights != lease.by.weights:
+                    value, why = f"{lease.by.weights:#x}≠{now.weights:#x}", Why.WEIGHTS
+                LOG.warning("%s changed since the lease: nothing is kept: %s", why.value, value)
+                return Committed(provenance, (), (Reason("H-2", why, value),))
             resume, rows = lease.resume, numbers[: provenance.end]
-            written = Written(rows, provenance, resume, lease.run, lease.weights, cache)
+            written = Written(rows, provenance, resume, lease.run, lease.by, cache)
             return Committed(provenance, *self._rows.keep(written))
+
+    def settle(self) -> None:
+        """Wait until all that was committed is where it outlives the process, if there is that."""
+        if isinstance(self._rows, ByBlock) and self._rows.below is not None:
+            self._rows.below.settle()
+
+    def close(self) -> None:
+        """Settle, and give the folder back, if there is one; leases stay what they are."""
+        with self._lock:
+            if isinstance(self._rows, ByBlock) and self._rows.below is not None:
+                self._rows.below.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _now(self) -> Stamp:
+        """Return the weights and the kernels of the model as it is.
+
+        Raises:
+            ValueError: it computes in another type than the rows that are kept.
+        """
+        if self.model.dtype is not self.layout.dtype:
+            message = f"model: it computes in {self.model.dtype} now, and the rows that are kept"
+            raise ValueError(f"{message} are {self.layout.dtype}: make a new PrefixCache for it")
+        return Stamp(self.weights, kernels=kernels_of(self.model))
 
     def _prompt(self, tokens: Tokens) -> tuple[int, ...]:
         """Refuse padding: ``generate`` masks it, so the rows behind it are of another prompt."""

@@ -4,11 +4,14 @@ Matrix products differ in their last bits with the number of rows, and experts g
 the chunk's other tokens leave them; so rows are bit for bit the same only in the same chunks. The
 provenance of a prefix is that of its parent and its own chunks, and it is one schedule always: a
 chunk's rows are kept up to where the next chunk starts. Source: measured, domain §1.13.
+
+A run is a provenance by name: the digest of a block's is a chain over the chunks of all blocks
+before it, so rows of two runs are told apart block by block, and never mix.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import NamedTuple
@@ -113,3 +116,54 @@ def scheduled(tokens: Sequence[int], lengths: Sequence[int]) -> Provenance:
     for length in lengths:
         made = made.then(tokens[made.end : made.end + length])
     return made
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One block of a prefix: its place in the chain, and how its rows were made.
+
+    Attributes:
+        parent: digest of the boundary before it.
+        end: position of its own boundary.
+        chunks: the chunks that wrote rows in it; the first may have begun in the parent.
+        run: digest of the provenance up to ``end``.
+    """
+
+    parent: bytes
+    end: int
+    chunks: tuple[Chunk, ...]
+    run: str
+
+    def joins(self, before: Provenance, run: str) -> Provenance | None:
+        """Return the provenance up to here; nothing if the parent is of another run by now."""
+        first, *later = self.chunks
+        begun = bool(before.chunks) and first == before.chunks[-1]
+        if self.run != next_run(run, self.chunks) or not (begun or first.start == before.end):
+            return None
+        return Provenance((*before.chunks, *(later if begun else self.chunks)), self.end)
+
+
+def next_run(run: str, chunks: tuple[Chunk, ...]) -> str:
+    """Return the digest of a provenance from that of its parent and its own chunks."""
+    digest = blake2b(run.encode(), digest_size=16)
+    for chunk in chunks:
+        digest.update(chunk.digest)
+    return digest.hexdigest()
+
+
+Known = list[tuple[bytes, Node, Provenance]]
+"""Blocks that are known, from the first one on: digest, place, and how all up to it was made."""
+
+
+def known_blocks(digests: Iterable[bytes], find: Callable[[bytes], Node | None]) -> Known:
+    """Return the blocks of a prompt that are known, as long as they are of one run."""
+    known: Known = []
+    before, run = Provenance(), ""
+    for digest in digests:
+        node = find(digest)
+        joined = node.joins(before, run) if node is not None else None
+        if node is None or joined is None:
+            break
+        known.append((digest, node, joined))
+        before, run = joined, node.run
+    return known

@@ -1,15 +1,23 @@
-"""Where parts of prefixes are kept: what a store must offer, and one in memory."""
+"""Stores: where parts of prefixes are kept, what a store must offer, and one in memory.
+
+Off the device a part is a safetensors file whose label says what it is and how it was made.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, NamedTuple, Protocol
 
-from fivestate.impl.models.blobs import Stub, from_bytes, read_label, to_bytes
-from fivestate.impl.models.parts import Part
-from fivestate.impl.models.runs import Node
-from fivestate.spec.reuse import Tier
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+
+from fivestate.impl.models.parts import Part, Stamp
+from fivestate.impl.models.provenance import Chunk, Node
+from fivestate.spec.reuse import Span, Tier
 
 
 class Key(NamedTuple):
@@ -17,6 +25,15 @@ class Key(NamedTuple):
 
     digest: bytes
     group: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stub:
+    """What is known of a part without reading its rows."""
+
+    span: Span
+    stamp: Stamp
+    tier: Tier
 
 
 _NONE: OrderedDict[bytes, Part] = OrderedDict()
@@ -132,10 +149,74 @@ class DictStore:
         self._device.get(key.group, _NONE).pop(key.digest, None)
 
     def _forget(self, digest: bytes) -> None:
-        for child in [d for d, node in self._nodes.items() if node.parent == digest]:
-            self._forget(child)
-        del self._nodes[digest]
-        for parts in self._device.values():
-            parts.pop(digest, None)
-        for key in [key for key in self.bytes if key.digest == digest]:
+        """Let go of a block, and of all that goes on from it."""
+        children: dict[bytes, list[bytes]] = {}
+        for child, node in self._nodes.items():
+            children.setdefault(node.parent, []).append(child)
+        gone = [digest]
+        for each in gone:  # it grows: a long conversation is a deep tree
+            gone += children.get(each, ())
+        for each in gone:
+            del self._nodes[each]
+            for parts in self._device.values():
+                parts.pop(each, None)
+        for key in [key for key in self.bytes if key.digest not in self._nodes]:
             del self.bytes[key]
+
+
+def to_bytes(part: Part, node: Node) -> bytes:
+    """Return a part, and the block it belongs to, as the bytes of a safetensors file."""
+    label = json.dumps(
+        {
+            "span": part.span,
+            "weights": part.stamp.weights,
+            "run": part.stamp.run,
+            "kernels": part.stamp.kernels,
+            "parent": node.parent.hex(),
+            "end": node.end,
+            "chunks": node.chunks,
+            "block_run": node.run,
+        }
+    )
+    return save({"rows": part.rows}, metadata={"fivestate": label, "digest": _digest(part, label)})
+
+
+def read_label(blob: bytes, tier: Tier = Tier.HOST) -> tuple[Stub, Node] | None:
+    """Return what bytes say of their part and its block; nothing where they say nothing."""
+    try:
+        said: dict[str, Any] = json.loads(_metadata(blob)["fivestate"])
+        stamp = Stamp(int(said["weights"]), str(said["run"]), str(said["kernels"]))
+        chunks = tuple(Chunk(start, tuple(tokens)) for start, tokens in said["chunks"])
+        node = Node(bytes.fromhex(said["parent"]), said["end"], chunks, said["block_run"])
+        return Stub(Span(*said["span"]), stamp, tier), node
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def from_bytes(blob: bytes) -> Part | None:
+    """Return the part, or nothing where a byte of it has changed."""
+    label = read_label(blob)
+    if label is None:
+        return None
+    try:
+        part = Part(label[0].span, load(blob)["rows"], label[0].stamp)
+    except (SafetensorError, KeyError):
+        return None
+    said = _metadata(blob)
+    return part if _digest(part, said["fivestate"]) == said.get("digest") else None
+
+
+def _metadata(blob: bytes) -> dict[str, Any]:
+    """Read a safetensors header: its length in 8 bytes, then JSON."""
+    length = int.from_bytes(blob[:8], "little")
+    metadata = json.loads(blob[8 : 8 + length])["__metadata__"]
+    if not isinstance(metadata, dict):
+        raise TypeError("the label of a part is no table")
+    return metadata
+
+
+def _digest(part: Part, label: str) -> str:
+    """256 bits over label and rows: a row that has changed its place is found too."""
+    digest = blake2b(label.encode(), digest_size=32)
+    digest.update(save({"rows": part.rows}))
+    return digest.hexdigest()

@@ -1,11 +1,13 @@
-"""Weights: which ones a model has now, so that rows of other ones are told apart (权重版本)."""
+"""Weights and kernels: what a model has now, so that rows of others are told apart (权重版本)."""
 
 from __future__ import annotations
 
 from hashlib import blake2b
 
 import torch
+import transformers
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
 
 def weights_of(model: nn.Module) -> int:
@@ -15,6 +17,14 @@ def weights_of(model: nn.Module) -> int:
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)};".encode())
         digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
     return int.from_bytes(digest.digest(), "big") >> 1
+
+
+def kernels_of(model: PreTrainedModel) -> str:
+    """Return what computes the rows of a model; another one gives other bits (内核 ABI)."""
+    libraries = f"transformers {transformers.__version__}, torch {torch.__version__}"
+    config = model.config  # transformers has no public name for what it has chosen
+    chosen = config._attn_implementation, config._experts_implementation  # noqa: SLF001 -- as above
+    return f"{libraries}, {chosen[0]}, {chosen[1]}, {model.device.type}"
 
 
 class Watch:

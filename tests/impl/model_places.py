@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from random import Random
 from typing import Protocol
 
+from tests.impl.model_examples import rng_of
 from transformers import PreTrainedModel
 
-from fivestate.impl.allocator import Memory
 from fivestate.impl.allocator.settings import Pages
 from fivestate.impl.cache import Cache
 from fivestate.impl.chain import Cell, CopyKey
-from fivestate.impl.models.by_block import cache_for
+from fivestate.impl.models.by_block import ByBlock, cache_for
+from fivestate.impl.models.folder import Folder
+from fivestate.impl.models.labels import HostRows
 from fivestate.impl.models.layout import layout_of
 from fivestate.impl.models.prefix_cache import PrefixCache
 from fivestate.impl.models.store import DictStore, Key
@@ -74,11 +77,11 @@ class Parts:
             self.restart(self.store.bytes)
 
 
-class Checked(Memory):
+class Checked(HostRows):
     """Memory whose copies can be damaged, which is found when they are read."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__({})
         self.damaged: set[CopyKey] = set()
 
     def get(self, key: CopyKey) -> Pages:
@@ -130,3 +133,42 @@ class Blocks:
         if seen["turn"] % CRASHES == 0:
             seen["crash"] += 1
             allocator.crash()
+
+
+class Tiers:
+    """A folder, with room for a few blocks on the device and fewer in host memory."""
+
+    def __init__(self, on: PreTrainedModel, path: Path) -> None:
+        self.on, self.path, room = on, path, ROOM_TOKENS // 2
+        self.folder = Folder(path=path, device_tokens=room, host_tokens=room // 4)
+        self.prefixes = PrefixCache(on, store=self.folder)
+
+    @property
+    def rows(self) -> ByBlock:
+        """What the prefix cache has opened."""
+        rows = self.prefixes._rows
+        assert isinstance(rows, ByBlock)
+        return rows
+
+    def trouble(self, rng: Random, seen: Counter[str]) -> None:
+        """Evict, damage, and stop in the middle and open the folder again, each now and then."""
+        self.prefixes.settle()
+        own = rng_of(rng.randrange(1 << 32))  # how many files there are is up to threads
+        allocator = self.rows._cache.allocator
+        for cell in list(allocator.cells()):
+            if cell.device is Device.READY and own.random() < 0.05:
+                try:
+                    allocator.evict(cell.node, cell.state)
+                except Refused as refusal:
+                    seen[f"not evicted: {refusal.guard}"] += 1
+        for file in sorted((self.path / "objects").iterdir()):
+            if own.random() < 0.01:
+                blob = bytearray(file.read_bytes())
+                blob[own.randrange(len(blob))] ^= 1
+                file.write_bytes(bytes(blob))
+                seen["damage"] += 1
+        seen["turn"] += 1
+        if seen["turn"] % CRASHES == 0:
+            seen["crash"] += 1
+            self.prefixes.close()
+            self.prefixes = PrefixCache(self.on, store=self.folder)

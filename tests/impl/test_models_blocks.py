@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,17 +11,20 @@ from tests.impl.model_examples import HYBRID, PLAIN, model, prompt, rng_of
 from tests.impl.model_oracle import oracle
 from tests.impl.model_places import STATES, Blocks
 
+from fivestate.impl.allocator import Memory
 from fivestate.impl.cache import Cache
 from fivestate.impl.models.by_block import ByBlock, cache_for
+from fivestate.impl.models.folder import Folder
 from fivestate.impl.models.layout import layout_of
 from fivestate.impl.models.pages import from_pages, to_pages
 from fivestate.impl.models.prefix_cache import Committed, Lease, PrefixCache
 from fivestate.impl.models.replay import run
 from fivestate.impl.models.tiny import tiny
 from fivestate.impl.pools import Owner
+from fivestate.impl.recoveries import Recovery, Task
 from fivestate.impl.refusals import Refused
 from fivestate.spec.reuse import Kind, Why
-from fivestate.spec.vocabulary import COMPRESSED, WINDOW
+from fivestate.spec.vocabulary import COMPRESSED, INDEXER, WINDOW
 
 TOKENS = 320
 """Tokens that each pool has room for."""
@@ -78,21 +82,6 @@ def test_pages_are_rows_in_another_order() -> None:
         assert torch.equal(from_pages(pages, group, layout), rows)
         one = to_pages(rows[:, group.entries_per_block : 2 * group.entries_per_block], group)
         assert torch.equal(one[0], pages[1])
-
-
-@pytest.mark.parametrize("name", HYBRID)
-def test_the_allocator_s_windows_go_while_its_entries_stay(name: str) -> None:
-    prefixes, cache = blocks_of(name)
-    text = prompt(rng_of(2), 70)
-    finish(prefixes, text)
-    last = max(cache.allocator.nodes(), key=lambda node: node.end_tokens)
-    cache.allocator.evict(last, WINDOW)
-    lease = prefixes.lease(text)
-    assert (lease.verdict.kind, lease.resume) == (Kind.PARTIAL, 48)
-    assert {reason.why for reason in lease.verdict.reasons} == {Why.WINDOW_GONE}
-    _, committed = finish(prefixes, text)
-    assert committed.boundaries == (64,)
-    assert prefixes.match(text).resume == 64
 
 
 @pytest.mark.parametrize("name", ["deepseek-v4", "qwen3"])
@@ -180,9 +169,9 @@ def test_who_starts_again_goes_on_from_copies_and_from_what_is_known_of_them() -
     rows = prefixes._rows
     assert isinstance(rows, ByBlock)
     cache.allocator.crash()
-    kept = ByBlock(prefixes.layout, cache, runs=rows.runs)
-    lease, _ = finish(PrefixCache(prefixes.model, store=kept), text)
+    lease, _ = finish(PrefixCache(prefixes.model, store=cache), text)
     assert (lease.verdict.kind, lease.resume) == (Kind.PARTIAL, 64)
+    rows.runs.clear()
     assert PrefixCache(prefixes.model, store=cache).match(text).kind is Kind.MISS
 
 
@@ -194,6 +183,16 @@ def test_a_cache_of_another_model_is_refused() -> None:
     periodic = Cache(cache_for(layout, TOKENS).allocator)
     with pytest.raises(ValueError, match="retention PERIODIC: FULL is allowed"):
         PrefixCache(model("qwen3"), store=periodic)
+    unnamed = cache_for(layout, TOKENS, host=Memory())
+    with pytest.raises(ValueError, match=r"do not name the run of their rows.*see cache_for"):
+        PrefixCache(model("qwen3"), store=unnamed)
+    apart = cache_for(layout, TOKENS, disk=Memory())
+    with pytest.raises(ValueError, match="do not name the run of their rows"):
+        PrefixCache(model("qwen3"), store=apart)
+    halved = layout_of(model("qwen3").config, dtype=torch.float16)
+    of_half = ByBlock(halved, cache_for(halved, TOKENS))
+    with pytest.raises(ValueError, match=r"blocks of 'qwen3', float16 .*model are float32"):
+        PrefixCache(model("qwen3"), store=of_half)
     small = cache_for(layout, TOKENS, page_bytes={"full": 64})
     with pytest.raises(ValueError, match="pool 'full': pages of"):
         PrefixCache(model("qwen3"), store=small)
@@ -206,3 +205,80 @@ def test_the_salt_is_part_of_a_block_s_key() -> None:
     finish(PrefixCache(model("qwen3"), store=cache, salt="a"), text)
     assert PrefixCache(model("qwen3"), store=cache, salt="b").match(text).kind is Kind.MISS
     assert {node.cells[COMPRESSED].device.name for node in cache.allocator.nodes()} == {"READY"}
+
+
+def test_a_copy_that_does_not_check_costs_its_block_and_nothing_is_computed_from_it() -> None:
+    for state in (COMPRESSED, INDEXER):
+        place = Blocks(model("deepseek-v4"))
+        text = prompt(rng_of(13), 70)
+        finish(place.prefixes, text)
+        place.offload()
+        place.cache.allocator.crash()
+        last = max(place.cache.allocator.nodes(), key=lambda node: node.end_tokens)
+        copied = last.cells[state].copy
+        assert copied is not None
+        place.host.damaged.add(copied.key)
+        assert place.prefixes.match(text).resume == 64
+        assert finish(place.prefixes, text)[0].resume == 48
+        assert finish(place.prefixes, text)[0].resume == 64
+
+
+def test_what_may_not_be_loaded_now_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(_recovery: Recovery, task: Task) -> None:
+        raise Refused("A-41", "load_begin", "in_budget", {"task": task})
+
+    place = Blocks(model("qwen3"))
+    text = prompt(rng_of(13), 70)
+    finish(place.prefixes, text)
+    place.offload()
+    place.cache.allocator.crash()
+    monkeypatch.setattr(Recovery, "begin", never)
+    lease = place.prefixes.lease(text)
+    assert (lease.verdict.kind, lease.resume, lease.verdict.plan.resume) == (Kind.MISS, 0, 0)
+    monkeypatch.undo()
+    assert finish(place.prefixes, text)[0].resume == 64
+
+
+def test_a_prefix_that_has_lost_something_since_it_was_leased_is_not_built_upon() -> None:
+    prefixes, cache = blocks_of("gpt-oss")
+    text, more = prompt(rng_of(14), 70), prompt(rng_of(15), 30)
+    finish(prefixes, text)
+    lease = prefixes.lease([*text, *more])
+    last = max(cache.allocator.nodes(), key=lambda node: node.end_tokens)
+    cache.allocator.evict(last, WINDOW)
+    run(prefixes.model, lease.cache, [*text[64:], *more])
+    committed = prefixes.commit(lease, [*text, *more])
+    assert not committed.boundaries
+    assert {getattr(reason, "why", None) for reason in committed.reasons} == {Why.WINDOW_GONE}
+
+
+def test_a_second_commit_of_one_run_finds_it_kept() -> None:
+    prefixes, cache = blocks_of("qwen3")
+    text = prompt(rng_of(16), 70)
+    lease, committed = finish(prefixes, text)
+    assert committed.boundaries == (16, 32, 48, 64)
+    assert not prefixes.commit(lease, text).boundaries
+    assert known(cache) == [16, 32, 48, 64]
+
+
+def test_more_than_there_is_room_for_is_resumed_as_far_as_it_fits(tmp_path: Path) -> None:
+    """A folder outlives the process, and the next one has less memory."""
+    text = prompt(rng_of(17), 130)
+    on = model("deepseek-v4")
+    with PrefixCache(on, store=Folder(path=tmp_path)) as prefixes:
+        finish(prefixes, text)
+    with PrefixCache(on, store=Folder(path=tmp_path, device_tokens=80)) as prefixes:
+        assert prefixes.match(text).resume == 128
+        lease = prefixes.lease(text)
+        assert lease.resume == 64
+        assert (lease.verdict.kind, lease.verdict.plan.resume) == (Kind.PARTIAL, 64)
+        wanted, _ = oracle(on, lease.provenance.then(text[64:]))
+        assert torch.equal(run(on, lease.cache, text[64:]), wanted[64:])
+
+
+def test_a_backend_that_is_ready_is_taken_as_it_is() -> None:
+    prefixes, cache = blocks_of("qwen3")
+    text = prompt(rng_of(18), 40)
+    finish(prefixes, text)
+    again = PrefixCache(model("qwen3"), store=ByBlock(prefixes.layout, cache))
+    assert finish(again, text)[0].resume == 32

@@ -104,19 +104,6 @@ def test_windows_can_go_while_entries_stay_and_the_resume_falls_to_the_last_wind
     assert right(prefixes, lease)
 
 
-def test_a_tail_or_an_index_that_is_gone_is_named_and_not_resumed() -> None:
-    for group, why in (("c4_state", Why.TAIL_GONE), ("c4_index", Why.INDEX_GONE)):
-        store = DictStore()
-        prefixes = PrefixCache(model("deepseek-v4"), store=store)
-        text = prompt(rng_of(2), 70)
-        finish(prefixes, text)
-        store.evict(on_device(store, group)[-1])
-        lease = prefixes.lease(text)
-        assert (lease.verdict.kind, lease.resume) == (Kind.PARTIAL, 48)
-        assert whys(lease) == {(why, group)}
-        assert right(prefixes, lease)
-
-
 def test_capacity_is_each_group_s_own_and_the_root_goes_last() -> None:
     store = DictStore({"swa": 2})
     prefixes = PrefixCache(model("deepseek-v4"), store=store)

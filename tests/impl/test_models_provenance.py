@@ -6,17 +6,17 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.impl.model_examples import model, prompt, rng_of
+from tests.impl.model_examples import FULL, model, prompt, rng_of
 
-from fivestate.impl.models.blobs import from_bytes, read_label, to_bytes
 from fivestate.impl.models.parts import Part, Stamp
-from fivestate.impl.models.provenance import Chunk, Provenance, scheduled
+from fivestate.impl.models.provenance import Chunk, Node, Provenance, next_run, scheduled
 from fivestate.impl.models.replay import replay
 from fivestate.impl.models.rows import RowLog
-from fivestate.impl.models.runs import Node, next_run
+from fivestate.impl.models.store import from_bytes, read_label, to_bytes
 from fivestate.spec.reuse import Span
 
 BLOCK = 4
+EXAMPLES = 400 if FULL else 60
 TOKENS = st.lists(st.integers(0, 9), min_size=1, max_size=9)
 
 
@@ -31,7 +31,7 @@ def provenances(draw: st.DrawFn) -> Provenance:
     return made
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(provenances(), st.data())
 def test_a_prefix_s_provenance_is_its_parent_s_and_its_own_chunks(
     whole: Provenance, data: st.DataObject
@@ -46,7 +46,7 @@ def test_a_prefix_s_provenance_is_its_parent_s_and_its_own_chunks(
     assert sum(kept for _, kept in whole.steps()) == whole.end
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(provenances(), provenances())
 def test_blocks_join_to_the_provenance_and_those_of_another_run_do_not(
     one: Provenance, other: Provenance

@@ -11,11 +11,12 @@ from tests.impl.model_examples import model, prompt, rng_of
 from fivestate.impl.allocator import Allocator, Settings
 from fivestate.impl.cache import Cache
 from fivestate.impl.models.by_block import ByBlock
+from fivestate.impl.models.labels import DiskRows, HostRows
 from fivestate.impl.models.layout import Layout, layout_of
 from fivestate.impl.models.prefix_cache import PrefixCache
+from fivestate.impl.models.provenance import Node
 from fivestate.impl.models.replay import replay, run
-from fivestate.impl.models.runs import Node
-from fivestate.impl.recovery import DiskCopies, HostCopies, Worker, restore
+from fivestate.impl.recovery import DiskCopies, Worker, restore
 from fivestate.impl.retention import Retention
 from fivestate.impl.tiers import Store, StoreIdentity
 from fivestate.spec.need import blocks
@@ -26,8 +27,8 @@ SOON_SECONDS = 60.0
 TOKENS, PLENTY_BYTES = 512, 1 << 28
 
 
-def cache_on(folder: Path, layout: Layout) -> Cache:
-    """Return a cache that knows what is in a folder."""
+def cache_on(folder: Path, layout: Layout, runs: dict[bytes, Node]) -> Cache:
+    """Return a cache that knows what is in a folder, and how it was made."""
     geometry = layout.geometry
     identity = StoreIdentity.of(geometry, layout="0", weights=0)
     store = Store.open(folder, identity=identity, capacity_bytes=PLENTY_BYTES)
@@ -35,8 +36,8 @@ def cache_on(folder: Path, layout: Layout) -> Cache:
         geometry=geometry,
         num_blocks={g.name: blocks(TOKENS, g.block_size) for g in geometry.groups},
         storable=frozenset(group.state for group in geometry.groups),
-        host=HostCopies(),
-        disk=DiskCopies(store, PLENTY_BYTES),
+        host=HostRows(runs),
+        disk=DiskRows(store, PLENTY_BYTES, runs),
     )
     allocator = Allocator(settings)
     restore(allocator)
@@ -56,25 +57,22 @@ def test_logits_behind_a_prefix_from_an_earlier_process_are_those_of_a_replay(
 ) -> None:
     on, rng = model(name), rng_of(7)
     layout, text = layout_of(on.config, dtype=on.dtype), prompt(rng_of(7), 70)
-    before = cache_on(tmp_path, layout)
-    runs: dict[bytes, Node]
+    runs: dict[bytes, Node] = {}
+    before = cache_on(tmp_path, layout, runs)
     with Worker(before.allocator) as worker:
         prefixes = PrefixCache(on, store=before)
         lease = prefixes.lease(text)
         for at in range(0, len(text), 25):
             run(on, lease.cache, text[at : at + 25])
         prefixes.commit(lease, text)
-        assert isinstance(prefixes._rows, ByBlock)
-        runs = dict(prefixes._rows.runs)
         worker.persist()
         assert worker.idle(SOON_SECONDS)
     closed(before)
 
-    after = cache_on(tmp_path, layout)
+    after = cache_on(tmp_path, layout, dict(runs))
     with Worker(after.allocator) as worker:
         prefixes = PrefixCache(on, store=after)
         assert isinstance(prefixes._rows, ByBlock)
-        prefixes._rows.runs.update(runs)
         question = [*text[:64], *prompt(rng, 9)]
         node = after.match(prefixes._rows._prompt(tuple(question))).found.node
         assert node.cells

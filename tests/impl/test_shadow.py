@@ -10,12 +10,14 @@ from prometheus_client import CollectorRegistry, generate_latest
 from tests.impl.model_examples import model, prompt, rng_of
 from tests.impl.recovery_world import Engine, allocator, digests, expected
 
+from fivestate.impl.models.parts import RecordedCache
 from fivestate.impl.models.prefix_cache import PrefixCache
 from fivestate.impl.models.replay import run
 from fivestate.impl.models.store import DictStore
 from fivestate.impl.rollout import Ramp, Rollout, Use
 from fivestate.impl.shadow import TOLERANCE, Difference, Shadow, compare, pages
 from fivestate.impl.shadow_models import Held, ShadowCache
+from fivestate.spec.reuse import Span
 from fivestate.spec.vocabulary import COMPRESSED
 
 QUICK = Ramp(shares=(0.0, 0.5, 1.0), agreements=3, sample=1.0)
@@ -178,3 +180,55 @@ def test_the_figures_are_there_to_be_scraped() -> None:
     assert 'result="agreed"' in text
     assert "fivestate_reuse_share" in text
     assert service.shadow.seconds > 0
+
+
+def test_a_prefix_whose_chunks_were_cut_is_compared_and_not_built_upon_when_it_differs() -> None:
+    """Its rows cannot be put in place again: no cache has had all of its chunks."""
+    service = Service("deepseek-v4", Ramp(shares=(0.0, 1.0), agreements=1, sample=1.0))
+    first = prompt(service.rng, 45)
+    text = [*first[:36], *prompt(service.rng, 30)]
+    for each in (first, first, text):
+        held = service.cache.lease(each)
+        run(service.model, held.lease.cache, each[held.lease.resume :])
+        service.cache.commit(held, each)
+    assert service.shadow.rollout.share == 1
+    held = service.cache.lease(text)
+    assert not held.would.provenance.plain
+    assert held.decision.use is Use.REUSE
+    service.corrupt("swa")
+    wrong = service.cache.lease(text)
+    run(service.model, wrong.cache, text[wrong.lease.resume :])
+    assert not service.cache.commit(wrong, text).boundaries
+    assert service.shadow.compared("differed") == 1
+
+
+def test_a_request_that_stops_early_in_the_shadow_is_compared_with_what_is_computed_anew() -> None:
+    service = Service("qwen3", Ramp(sample=1.0))
+    text = [*service.systems[0], *prompt(service.rng, 10)]
+    for written in (50, 50, 20):
+        held = service.cache.lease(text)
+        run(service.model, held.cache, text[:written])
+        if written == 50:
+            run(service.model, held.cache, [1, 2])  # behind the prompt
+        service.cache.commit(held, [*text, 1, 2])
+    assert service.shadow.compared("agreed") == 2
+    assert not service.shadow.compared("differed")
+
+
+def test_other_chunks_are_no_alarm_though_an_index_s_ties_go_another_way_in_them() -> None:
+    """Bit for bit the same text in other chunks gives other rows here, and far from rounding."""
+    service = Service("deepseek-v4", Ramp(sample=1.0), seed=1)
+    text = prompt(service.rng, 66)
+    caches = []
+    for length in (36, 66):
+        cache = RecordedCache(service.model)
+        run(service.model, cache, text[:length])
+        caches.append({"swa": cache.read("swa", Span(16, 32)).rows})
+    assert compare(*caches, exact=False) is not None
+    for each in ([*text[:36]], text):
+        held = service.cache.lease(each)
+        run(service.model, held.cache, each)
+        service.cache.commit(held, each)
+    assert held.would.resume == 32
+    assert service.shadow.compared("agreed") == 1
+    assert not service.shadow.compared("differed")
