@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from fivestate.checker.engines.python import explore
 from fivestate.checker.exploration import Limits
-from fivestate.checker.prove.counterexample import SIZES, _Search, small_models
+from fivestate.checker.prove.counterexample import SIZES, small_models
 from fivestate.checker.prove.encode import Translator, floor
+from fivestate.checker.prove.few import Search
 from fivestate.checker.prove.induction import Induction
 from fivestate.checker.prove.instances import AnySize, Grounding
 from fivestate.checker.prove.numbers import Numbers, on_terms, symbolic
@@ -204,7 +205,7 @@ class Looking:
 
     def __init__(self, model: Any, universe: Sized, states: States) -> None:
         self.model, self.universe, self.states = model, universe, states
-        self.search = _Search(CACHE, universe, Asking())
+        self.search = Search(CACHE, universe, Asking())
         self.constants = list(self.search._settings(model)) + [
             z3.Distinct(*universe.atoms(sort)) for sort in universe.sizes
         ]

@@ -43,8 +43,8 @@ def action_lines(words: Expressions, action: Action) -> Iterator[str]:
 def _next_value(words: Expressions, variable: str, effects: list[Effect]) -> list[str]:
     name = words.variables[variable]
     if not effects[0].indices:
-        lines = words.block(effects[0].value, 10 + len(name), BESIDE_EQUALS)
-        return _after(f"{name}' = ", lines)
+        value = words.block(effects[0].value, 10 + len(name), BESIDE_EQUALS)
+        return _after(f"{name}' = ", value)
     if any(effect.over for effect in effects):
         return _function(words, variable, effects)
     lines: list[str] = []

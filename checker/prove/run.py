@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from fivestate.checker.prove.counterexample import Counterexample, find, met, small_models
+from fivestate.checker.prove.counterexample import find, met, small_models
+from fivestate.checker.prove.happening import Counterexample
 from fivestate.checker.prove.induction import START, Outcome
 from fivestate.checker.prove.safety import CACHE, HASH_ONLY, HOMOGENEOUS, SAFETIES, Safety
 from fivestate.checker.prove.solve import Answer, Asking, Interrupted, watched
