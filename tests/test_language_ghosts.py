@@ -84,4 +84,5 @@ def test_the_shipped_machines_have_ghosts() -> None:
         "sequence": {"right", "routed"},
         "allocator": {"bytes", "stored", "archived", "same"},
         "scheme-a": set(),
+        "static-step": {"right", "inert"},
     }

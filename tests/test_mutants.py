@@ -36,7 +36,8 @@ from fivestate.spec.language import Machine, Model
 from fivestate.spec.language.errors import SpecError
 from fivestate.spec.language.ground import MEANING
 from fivestate.spec.language.properties import Kind as PropertyKind
-from fivestate.spec.language.trees import Apply, Boolean, Integer, Literal, Node
+from fivestate.spec.language.tracing import Action, Guard
+from fivestate.spec.language.trees import FALSE, Apply, Boolean, Integer, Literal, Node
 from fivestate.spec.models import HOLDS, MODELS
 
 BASELINE = Path(__file__).with_name("mutants.json")
@@ -47,13 +48,18 @@ MUTANTS = {mutant.name: mutant for mutant in every_mutant()}
 COMMITTED: dict[str, Line] = score.load(BASELINE)
 
 
+def never(action: Action) -> Action:
+    """Return an action that can never be taken: as good as none, and properties may name it."""
+    return replace(action, guards=(*action.guards, Guard("never", FALSE)))
+
+
 def plain(model: Model, mutant: Mutant) -> Model:
     """Return the model with the mutant's actions in their place: what a reader would write."""
     old = model.machine
-    instead = [mutant.actions.get(action.name, action) for action in old.actions]
+    instead = [mutant.actions.get(action.name, action) or never(action) for action in old.actions]
     known = {action.name for action in old.actions}
     more = [action for name, action in mutant.actions.items() if name not in known]
-    machine = replace(old, next=tuple(action for action in (*instead, *more) if action))
+    machine = replace(old, next=(*instead, *filter(None, more)))
     refines = model.refines and replace(model.refines, machine=machine)
     return replace(model, machine=machine, refines=refines)
 
