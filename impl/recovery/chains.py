@@ -2,19 +2,21 @@
 
 One row an object, in SQLite beside the store. A row is durable before its object is put, and is
 removed after it: a crash leaves a row without an object, which says nothing, and never an object
-that nobody could place.
+that nobody could place. A row that does not check is no place, and its object is dropped: a wrong
+layout would let old bytes pass for fit.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any
+from zlib import crc32
 
 from fivestate.impl.tiers import StoreError
 from fivestate.impl.tiers.errors import DiskError, VersionError
@@ -31,7 +33,8 @@ _TABLE = """
         start_tokens INTEGER NOT NULL,
         parent BLOB NOT NULL,
         digests TEXT NOT NULL,
-        size_bytes INTEGER NOT NULL
+        size_bytes INTEGER NOT NULL,
+        crc INTEGER NOT NULL
     ) WITHOUT ROWID
 """
 
@@ -105,7 +108,7 @@ class Chains:
         digests = json.dumps([digest.hex() for digest in place.digests])
         start, size = place.start_tokens, place.size_bytes
         row = name, place.state.name, place.layout, start, place.parent, digests, size
-        self._run("INSERT OR REPLACE INTO place VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        self._run("INSERT OR REPLACE INTO place VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*row, _crc(row)))
 
     def forget(self, name: str) -> None:
         """Remove the place of an object; one that stays by mistake says nothing.
@@ -116,16 +119,16 @@ class Chains:
             self._run("DELETE FROM place WHERE name = ?", (name,))
 
     def places(self, objects: Container[str]) -> dict[str, Place]:
-        """Return the places of objects that are there, and sweep the others.
+        """Return the places of objects that are there, and sweep the others and what is damaged.
 
         Raises:
             DiskError: they cannot be read.
         """
-        columns = "name, state, layout, start_tokens, parent, digests, size_bytes"
+        columns = "name, state, layout, start_tokens, parent, digests, size_bytes, crc"
         found: dict[str, Place] = {}
-        for row in self._run(f"SELECT {columns} FROM place", ()):  # noqa: S608 -- our own columns
+        for *row, crc in self._run(f"SELECT {columns} FROM place", ()):  # noqa: S608 -- our own columns
             name, state, layout, start, parent, digests, size = row
-            if name in objects:
+            if name in objects and crc == _crc(row):
                 made = tuple(bytes.fromhex(digest) for digest in json.loads(digests))
                 found[name] = Place(CacheState[state], layout, start, parent, made, size)
             else:
@@ -143,3 +146,8 @@ class Chains:
                 return self._connection.execute(statement, values).fetchall()
         except sqlite3.Error as error:
             raise DiskError("write", self._path, error) from error
+
+
+def _crc(row: Iterable[object]) -> int:
+    """Return what SQLite, which checks its log and not its pages, does not keep of a row."""
+    return crc32(repr(tuple(row)).encode(errors="surrogatepass"))

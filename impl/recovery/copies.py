@@ -15,11 +15,9 @@ from itertools import count
 from threading import Lock
 from typing import Generic
 
-from torch import Tensor
-
 from fivestate.impl.allocator import Pages, Tier
 from fivestate.impl.chain import CopyKey
-from fivestate.impl.tiers import HostTier, StoreError
+from fivestate.impl.tiers import HostTier, StoreError, Vouched
 from fivestate.impl.tiers.errors import Corrupt, Missing
 from fivestate.impl.tiers.recency import Key as Name
 
@@ -37,6 +35,20 @@ class View(Generic[Name]):
     name: Name
     rows: Rows
 
+    def of(self, found: Vouched) -> Vouched | Pages:
+        """Return what the copy has of its object: all of it, or the blocks of each group.
+
+        Raises:
+            Corrupt: the object has no such group.
+        """
+        if self.rows == {group: (0, len(page)) for group, page in found.tensors.items()}:
+            return found
+        missing = self.rows.keys() - found.tensors.keys()
+        if missing:
+            raise Corrupt(self.name, f"it has no {min(missing)!r}")
+        cut = self.rows.items()
+        return {group: found.tensors[group][first:last] for group, (first, last) in cut}
+
 
 class Copies(ABC, Generic[Name]):
     """A tier of the allocator over objects that have names; any thread may call it."""
@@ -48,27 +60,32 @@ class Copies(ABC, Generic[Name]):
         self._users: Counter[Name] = Counter()
         self._sizes: dict[Name, int] = {}
         self._used_bytes = 0
+        self._coming: dict[CopyKey, int] = {}  # bytes that have room, and are not there yet
 
     @property
     def used_bytes(self) -> int:
         """What its objects take, those included that are only read to their end."""
         return self._used_bytes
 
-    def put(self, key: CopyKey, pages: Pages) -> None:
+    def put(self, key: CopyKey, pages: Pages | Vouched) -> None:
         """Keep a copy of these bytes; when it returns, they are there to stay.
+
+        What is vouched for keeps its digests, and nobody changes it any more.
 
         Raises:
             StoreError: they cannot be kept.
         """
         self._put(self._name(key, next(self._numbers)), key, pages)
 
-    def _put(self, name: Name, key: CopyKey, pages: Pages) -> None:
+    def _put(self, name: Name, key: CopyKey, pages: Pages | Vouched) -> None:
         self._write(name, pages)
-        rows = {group: (0, len(page)) for group, page in pages.items()}
-        self._add(key, View(name, rows), sum(page.nbytes for page in pages.values()))
+        given = pages_of(pages)
+        rows = {group: (0, len(page)) for group, page in given.items()}
+        self._add(key, View(name, rows), sum(page.nbytes for page in given.values()))
 
     def _add(self, key: CopyKey, view: View[Name], size_bytes: int) -> None:
         with self._lock:
+            self._coming.pop(key, None)
             before = self._views.get(key)
             self._views[key] = view
             self._users[view.name] += 1
@@ -95,6 +112,12 @@ class Copies(ABC, Generic[Name]):
             KeyError: there is no such copy.
             ValueError: they do not check, or cannot be read.
         """
+        with self.vouched(key) as found:
+            yield pages_of(found)
+
+    @contextmanager
+    def vouched(self, key: CopyKey) -> Iterator[Vouched | Pages]:
+        """Give the bytes as `reading` does, with their digests if they are a whole object."""
         with self._lock:
             view = self._views.get(key)
             if view is None:
@@ -102,12 +125,8 @@ class Copies(ABC, Generic[Name]):
             self._views.move_to_end(key)
             self._users[view.name] += 1
         try:
-            with self._read(view.name) as pages:
-                missing = view.rows.keys() - pages.keys()
-                if missing:
-                    raise Corrupt(key, f"it has no {min(missing)!r}")
-                rows = view.rows.items()
-                yield {group: pages[group][first:last] for group, (first, last) in rows}
+            with self._read(view.name) as found:
+                yield view.of(found)
         finally:
             self._release(view.name)
 
@@ -156,11 +175,11 @@ class Copies(ABC, Generic[Name]):
         """Return what an object is called; the number of the put makes it new."""
 
     @abstractmethod
-    def _write(self, name: Name, pages: Pages) -> None:
+    def _write(self, name: Name, pages: Pages | Vouched) -> None:
         """Write an object."""
 
     @abstractmethod
-    def _read(self, name: Name) -> AbstractContextManager[Mapping[str, Tensor]]:
+    def _read(self, name: Name) -> AbstractContextManager[Vouched]:
         """Read an object, and check it."""
 
     @abstractmethod
@@ -168,14 +187,19 @@ class Copies(ABC, Generic[Name]):
         """Remove an object that nobody reads; this never fails."""
 
 
-def reading(tier: Tier, key: CopyKey) -> AbstractContextManager[Pages]:
-    """Give what a tier has, without a copy of it where that can be.
+def pages_of(found: Pages | Vouched) -> Pages:
+    """Return the pages of what is read, vouched for or not."""
+    return dict(found.tensors) if isinstance(found, Vouched) else found
+
+
+def vouched(tier: Tier, key: CopyKey) -> AbstractContextManager[Vouched | Pages]:
+    """Give what a tier has, without a copy of it, and with its digests, where that can be.
 
     Raises:
         KeyError: there is no such copy.
         ValueError: it does not check, or cannot be read.
     """
-    return tier.reading(key) if isinstance(tier, Copies) else nullcontext(tier.get(key))
+    return tier.vouched(key) if isinstance(tier, Copies) else nullcontext(tier.get(key))
 
 
 class HostCopies(Copies[int]):
@@ -195,11 +219,11 @@ class HostCopies(Copies[int]):
         del key
         return number
 
-    def _write(self, name: int, pages: Pages) -> None:
+    def _write(self, name: int, pages: Pages | Vouched) -> None:
         self.memory.put(name, pages)
 
-    def _read(self, name: int) -> AbstractContextManager[Mapping[str, Tensor]]:
-        return self.memory.reading(name)
+    def _read(self, name: int) -> AbstractContextManager[Vouched]:
+        return self.memory.vouched(name)
 
     def _remove(self, name: int) -> None:
         with suppress(StoreError):

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
-
-from torch import Tensor
 
 from fivestate.impl.allocator import Pages
 from fivestate.impl.chain import CopyKey
 from fivestate.impl.recovery.chains import Chains, Place
 from fivestate.impl.recovery.copies import Copies, Rows, View
-from fivestate.impl.tiers import Store, StoreError
+from fivestate.impl.tiers import Store, StoreError, Vouched
 from fivestate.impl.tiers.errors import Corrupt, DiskError
 
 
@@ -26,7 +23,8 @@ class DiskCopies(Copies[str]):
     Args:
         store: an open store, of this model's geometry; ``identity.layout`` is the epoch of the
             kernels, as a number. It must be large enough that it evicts nothing by itself.
-        capacity_bytes: what its objects are to take together; ``room.on_disk`` keeps to it.
+        capacity_bytes: what its objects are to take together; ``room.on_disk`` keeps to it,
+            by ``claim``: checking and claiming are one step, for several transfers write at once.
 
     Raises:
         ValueError: the capacity is not positive, or the layout is no number.
@@ -67,7 +65,7 @@ class DiskCopies(Copies[str]):
         self.store.change_layout(str(layout))
         self.store.change_weights(weights)
 
-    def put(self, key: CopyKey, pages: Pages, place: Place | None = None) -> None:
+    def put(self, key: CopyKey, pages: Pages | Vouched, place: Place | None = None) -> None:
         """Keep a copy of these bytes; when it returns, they are there to stay.
 
         Args:
@@ -86,6 +84,32 @@ class DiskCopies(Copies[str]):
         except BaseException:
             self.chains.forget(name)
             raise
+
+    def lacks(self, size_bytes: int) -> bool:
+        """Say whether ``size_bytes`` more do not fit beside what is there and what is coming."""
+        with self._lock:
+            return self._lacks(size_bytes)
+
+    def can_hold(self, size_bytes: int) -> bool:
+        """Say whether they would fit if nothing were there but what is coming."""
+        with self._lock:
+            return sum(self._coming.values()) + size_bytes <= self.capacity_bytes
+
+    def claim(self, key: CopyKey, size_bytes: int) -> bool:
+        """Set room aside for a copy that is to be put, if there is so much; say whether.
+
+        The put takes it over; ``unclaim`` gives back what has not been taken.
+        """
+        with self._lock:
+            if self._lacks(size_bytes):
+                return False
+            self._coming[key] = size_bytes
+            return True
+
+    def unclaim(self, key: CopyKey) -> None:
+        """Give back the room that was set aside for a copy, if it has not come."""
+        with self._lock:
+            self._coming.pop(key, None)
 
     def found(self) -> dict[str, Place]:
         """Return what an earlier process left, by name; what has no place is dropped.
@@ -125,15 +149,19 @@ class DiskCopies(Copies[str]):
         self.store.close()
         self.chains.close()
 
+    def _lacks(self, size_bytes: int) -> bool:
+        coming = sum(self._coming.values())
+        return self._used_bytes + coming + size_bytes > self.capacity_bytes
+
     def _name(self, key: CopyKey, number: int) -> str:
         return f"{key.digest.hex()}/{key.state.name}/{self.chains.session}-{number}"
 
-    def _write(self, name: str, pages: Pages) -> None:
+    def _write(self, name: str, pages: Pages | Vouched) -> None:
         self.store.put(name, pages)
 
-    def _read(self, name: str) -> AbstractContextManager[Mapping[str, Tensor]]:
+    def _read(self, name: str) -> AbstractContextManager[Vouched]:
         try:
-            return nullcontext(self.store.get(name))
+            return nullcontext(self.store.read(name))
         except DiskError as error:
             raise Corrupt(name, str(error)) from error
 

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from fivestate.impl.allocator import Allocator
 from fivestate.impl.chain import Cell, CopyKey
-from fivestate.impl.recovery.copies import reading
+from fivestate.impl.recovery.copies import Copies, pages_of, vouched
 from fivestate.impl.refusals import Refused
 from fivestate.impl.tiers import Kind, Outcome
 from fivestate.spec.vocabulary import Device
@@ -105,7 +105,8 @@ class Load(Move):
     def carry(self) -> Outcome:
         """Read the copy, checked, and write it to the blocks."""
         assert self._key is not None  # noqa: S101 -- it has begun
-        with reading(self.allocator.settings.host, self._key) as pages:
+        with vouched(self.allocator.settings.host, self._key) as found:
+            pages = pages_of(found)
             self._off_bytes = self._offset(self.cell)
             for group, blocks in self._blocks.items():
                 pool = self.allocator.pools[group]
@@ -152,12 +153,15 @@ class Fetch(Move):
         return self.allocator.relieve_host(self.cell.node, self.cell.state)
 
     def carry(self) -> Outcome:
-        """Read the object, checked, and put it into host memory."""
-        settings = self.allocator.settings
+        """Read the object, checked, and put it into host memory, with the digests it came with."""
+        host, disk = self.allocator.settings.host, self.allocator.settings.disk
         assert self._key is not None  # noqa: S101 -- it has begun
-        assert settings.disk is not None  # noqa: S101 -- the cell is archived there
-        pages = settings.disk.get(self._key)
-        settings.host.put(self._key, pages)
+        assert disk is not None  # noqa: S101 -- the cell is archived there
+        with vouched(disk, self._key) as found:
+            if isinstance(host, Copies):
+                host.put(self._key, found)
+            else:
+                host.put(self._key, pages_of(found))
         return Outcome.GOOD
 
     def settle(self, outcome: Outcome) -> None:

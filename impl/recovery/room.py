@@ -6,7 +6,8 @@ load is about to read stays, and the last entries of a prefix go behind all that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from fivestate.impl.allocator import Allocator
 from fivestate.impl.chain import Cell, CopyKey, Node
@@ -47,23 +48,24 @@ def in_host(
         return allocator.host_room(cell)
 
 
-def on_disk(allocator: Allocator, disk: object, size_bytes: int) -> bool:
-    """Erase copies until the disk has room for ``size_bytes`` more, and say whether it has.
+@contextmanager
+def on_disk(
+    allocator: Allocator, disk: DiskCopies, key: CopyKey, size_bytes: int
+) -> Iterator[bool]:
+    """Claim room for a copy that is put within, erasing others for it; say whether there is.
 
-    A disk that is not of ``DiskCopies`` has no limit.
+    Two transfers that look at once never get the same room. What is only coming is not erased.
     """
-    if not isinstance(disk, DiskCopies):
-        return True
-
-    def enough() -> bool:
-        return disk.used_bytes + size_bytes <= disk.capacity_bytes
-
     with allocator.lock:
-        if enough() or size_bytes > disk.capacity_bytes:
-            return enough()
-        found = {cell.disk.key: cell for cell in allocator.cells() if cell.disk is not None}
-        _drop(found, disk.keys(), allocator.erase, enough)
-        return enough()
+        if disk.can_hold(size_bytes):
+            found = {cell.disk.key: cell for cell in allocator.cells() if cell.disk is not None}
+            _drop(found, disk.keys(), allocator.erase, lambda: not disk.lacks(size_bytes))
+        fits = disk.claim(key, size_bytes)
+    try:
+        yield fits
+    finally:
+        if fits:
+            disk.unclaim(key)
 
 
 def _drop(

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from fivestate.impl.allocator import Allocator, Pages
-from fivestate.impl.chain import Cell, Copied
+from fivestate.impl.chain import Cell, Copied, CopyKey
 from fivestate.impl.recovery import room
 from fivestate.impl.recovery.chains import Place
-from fivestate.impl.recovery.copies import reading
+from fivestate.impl.recovery.copies import pages_of, vouched
 from fivestate.impl.recovery.disk import DiskCopies
 from fivestate.impl.recovery.moves import Move
 from fivestate.impl.refusals import Refused
-from fivestate.impl.tiers import Kind, Outcome
+from fivestate.impl.tiers import Kind, Outcome, Vouched
 
-LACKING = ("room", "clean", "yields")
+LACKING = ("room", "clean", "yields", "in_budget")
 """The guards of a store that open when host memory has a place again."""
 
 
@@ -106,17 +106,22 @@ class Demote(Move):
         assert self._copied is not None  # noqa: S101 -- it has begun
         assert disk is not None  # noqa: S101 -- it began to write there
         self._unread = True
-        with reading(self.allocator.settings.host, self._copied.key) as pages:
+        with vouched(self.allocator.settings.host, self._copied.key) as found:
             self._unread = False
-            if not room.on_disk(self.allocator, disk, self.size_bytes):
+            if isinstance(disk, DiskCopies):
+                return self._write(disk, self._copied.key, found)
+            disk.put(self._copied.key, dict(pages_of(found)))
+        return Outcome.GOOD
+
+    def _write(self, disk: DiskCopies, key: CopyKey, found: Vouched | Pages) -> Outcome:
+        if disk.weights != self.allocator.weights:
+            return Outcome.BAD  # nobody has told it of the change
+        size_bytes = sum(page.nbytes for page in pages_of(found).values())
+        with room.on_disk(self.allocator, disk, key, size_bytes) as fits:
+            if not fits:
                 return Outcome.BAD
-            if not isinstance(disk, DiskCopies):
-                disk.put(self._copied.key, dict(pages))
-            elif disk.weights == self.allocator.weights:  # else nobody has told it of the change
-                disk.flush()
-                disk.put(self._copied.key, dict(pages), self._place)
-            else:
-                return Outcome.BAD
+            disk.flush()
+            disk.put(key, found, self._place)
         return Outcome.GOOD
 
     def settle(self, outcome: Outcome) -> None:

@@ -1,7 +1,7 @@
 """The tiers off the device: host memory, a store on disk, and the transfers between."""
 
 from fivestate.impl.tiers.budget import Budget
-from fivestate.impl.tiers.cells import Cells, cell_key, cell_of
+from fivestate.impl.tiers.digest import Vouched
 from fivestate.impl.tiers.errors import Corrupt, Missing, StoreError
 from fivestate.impl.tiers.holdings import Stats
 from fivestate.impl.tiers.host import HostTier
@@ -12,7 +12,6 @@ from fivestate.impl.tiers.transfers import Kind, Stage, Transfer, Transfers
 
 __all__ = [
     "Budget",
-    "Cells",
     "Corrupt",
     "HostTier",
     "Kind",
@@ -25,8 +24,7 @@ __all__ = [
     "StoreIdentity",
     "Transfer",
     "Transfers",
-    "cell_key",
-    "cell_of",
+    "Vouched",
     "demote",
     "fetch",
     "fingerprint",

@@ -15,13 +15,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 
-from torch import Tensor
-
+from fivestate.impl.tiers.digest import Vouched
 from fivestate.impl.tiers.errors import DiskError, GeometryError, ManifestError
 from fivestate.impl.tiers.files import Files
 from fivestate.impl.tiers.lock import FolderLock
 from fivestate.impl.tiers.manifest import Entry, Manifest
 from fivestate.impl.tiers.object_file import (
+    READ_AHEAD_BYTES,
     Encoded,
     Header,
     Unreadable,
@@ -127,9 +127,7 @@ class Folder:
         except OSError as error:
             raise DiskError("open", path, error) from error
 
-    def read(
-        self, entry: Entry, descriptor: int, into: Tensors | None, pool: Executor
-    ) -> dict[str, Tensor]:
+    def read(self, entry: Entry, descriptor: int, into: Tensors | None, pool: Executor) -> Vouched:
         """Read and check an object from its open file, and close that.
 
         Args:
@@ -145,6 +143,7 @@ class Folder:
         """
         try:
             with translated("read", self.file(entry)):
+                self.files.will_read(descriptor, 0, READ_AHEAD_BYTES)
                 header = read_header(self.files, descriptor)
                 expected = entry.label(self.manifest.geometry)
                 if (header.label, header.seal) != (expected, entry.seal):

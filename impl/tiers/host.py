@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from threading import Lock
 from typing import Generic
 
 import torch
 from torch import Tensor
 
-from fivestate.impl.tiers.digest import digest
+from fivestate.impl.tiers.digest import Vouched
 from fivestate.impl.tiers.errors import Corrupt, Missing
 from fivestate.impl.tiers.recency import Key, Recency
-from fivestate.impl.tiers.tensors import Tensors, forms, memory, require_fit
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Object:
-    tensors: Mapping[str, Tensor]
-    digests: Mapping[str, str]
-    size_bytes: int
+from fivestate.impl.tiers.tensors import Tensors, forms, require_fit
 
 
 class HostTier(Generic[Key]):
@@ -53,31 +46,32 @@ class HostTier(Generic[Key]):
             raise ValueError("pinned = True: memory is pinned for a CUDA device, and there is none")
         self.pinned = possible if pinned is None else pinned
         self._recency = Recency[Key](capacity_bytes)
-        self._objects: dict[Key, _Object] = {}
+        self._objects: dict[Key, Vouched] = {}
         self._on_evicted = on_evicted
         self._lock = Lock()
 
-    def put(self, key: Key, tensors: Tensors) -> None:
+    def put(self, key: Key, tensors: Tensors | Vouched) -> None:
         """Keep a copy of an object, in place of one of the same key.
 
         Args:
             key: anything that can be hashed.
-            tensors: by name; of any shape, dtype and device.
+            tensors: by name; of any shape, dtype and device. What is vouched for is taken over as
+                it is, with its digests, and copied only where memory is pinned.
 
         Raises:
             TooLargeError: it is larger than the capacity.
             FullError: what could be evicted for it is being read.
         """
-        size = sum(tensor.nbytes for tensor in tensors.values())
+        given = tensors.tensors if isinstance(tensors, Vouched) else tensors
+        size = sum(tensor.nbytes for tensor in given.values())
         with self._lock:
             self._recency.victims(key, size)
-        copies = {name: self._copy(tensor) for name, tensor in tensors.items()}
-        digests = {name: digest(memory(tensor)) for name, tensor in copies.items()}
+        kept = self._kept(tensors)
         with self._lock:
             evicted = self._recency.victims(key, size)
             for other in evicted:
                 self._let_go(other)
-            self._objects[key] = _Object(copies, digests, size)
+            self._objects[key] = kept
             self._recency.add(key, size)
         if self._on_evicted is not None:
             for other in evicted:
@@ -111,17 +105,23 @@ class HostTier(Generic[Key]):
             Missing: there is none.
             Corrupt: it does not check, and has been dropped.
         """
+        with self.vouched(key) as found:
+            yield found.tensors
+
+    @contextmanager
+    def vouched(self, key: Key) -> Iterator[Vouched]:
+        """Give an object as `reading` does, with the digests that vouch for it."""
         with self._lock:
             found = self._objects.get(key)
             if found is None:
                 raise Missing(key)
             self._recency.hold(key)
         try:
-            for name, tensor in found.tensors.items():
-                if digest(memory(tensor)) != found.digests[name]:
-                    self._forget(key, found)
-                    raise Corrupt(key, f"tensor {name!r} is not what its digest says")
-            yield found.tensors
+            wrong = found.wrong()
+            if wrong is not None:
+                self._forget(key, found)
+                raise Corrupt(key, f"tensor {wrong!r} is not what its digest says")
+            yield found
         finally:
             with self._lock:
                 self._recency.release(key)
@@ -152,11 +152,20 @@ class HostTier(Generic[Key]):
         """What its tensors take."""
         return self._recency.used_bytes
 
+    def _kept(self, given: Tensors | Vouched) -> Vouched:
+        """Return what is kept of an object: a copy, or itself where it may be."""
+        if not isinstance(given, Vouched):
+            return Vouched.of({name: self._copy(tensor) for name, tensor in given.items()})
+        if not self.pinned:
+            return given
+        copies = {name: self._copy(tensor) for name, tensor in given.tensors.items()}
+        return replace(given, tensors=copies)
+
     def _copy(self, tensor: Tensor) -> Tensor:
         copy = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=self.pinned)
         return copy.copy_(tensor.detach())
 
-    def _forget(self, key: Key, found: _Object) -> None:
+    def _forget(self, key: Key, found: Vouched) -> None:
         with self._lock:
             if self._objects.get(key) is found:
                 self._let_go(key)

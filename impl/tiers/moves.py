@@ -71,21 +71,26 @@ def store_cell(target: Target, key: str, frames: Tensors) -> Outcome:
 def demote(host: HostTier[str], disk: Store, key: str) -> None:
     """Write a host copy to disk; the host keeps it, until it is dropped there (降级).
 
+    Its digests go along: what changes on the way is found out by the next load.
+
     Raises:
         Missing: the host has none.
         Corrupt: the host's does not check, and has been dropped.
         StoreError: the disk does not take it.
+        ValueError: it has a name or a dtype that the disk does not take.
     """
-    with host.reading(key) as tensors:
-        disk.put(key, tensors)
+    with host.vouched(key) as found:
+        disk.put(key, found)
 
 
 def fetch(disk: Store, host: HostTier[str], key: str) -> None:
     """Read a disk copy into host memory, and check it; the disk keeps it (升级).
+
+    Its digests go along, as in `demote`.
 
     Raises:
         Missing: the disk has none.
         Corrupt: the disk's does not check, and has been dropped.
         StoreError: it cannot be read, or the host has no room.
     """
-    host.put(key, disk.get(key))
+    host.put(key, disk.read(key))

@@ -19,15 +19,16 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from fivestate.impl.tiers.digest import HEX_DIGITS, digest
+from fivestate.impl.tiers.digest import HEX_DIGITS, Vouched, digest
 from fivestate.impl.tiers.files import Files
 from fivestate.impl.tiers.tensors import DTYPES, NAMES, Tensors, chunks, memory, require_fit
 
 FORMAT = 1
 """Version of folder and files; a reader refuses a greater one."""
 
-CHUNK_BYTES = 1 << 20
-"""Bytes under one digest: it is taken while they are still in a core's cache."""
+READ_AHEAD_BYTES = 4 << 20
+"""How far ahead of a chunk the disk is asked for more: several threads read one file, and the
+system sees no order in that by itself."""
 
 HEADER_LIMIT_BYTES = 1 << 24
 _WORTH_A_THREAD_BYTES = 1 << 17
@@ -89,30 +90,30 @@ class Encoded:
     size_bytes: int
 
 
-def encode(label: Label, tensors: Tensors) -> Encoded:
+def encode(label: Label, given: Vouched) -> Encoded:
     """Return the file of an object.
 
     Args:
         label: what its header is to say.
-        tensors: contiguous, in CPU memory; it is not copied, so it must not change until written.
+        given: the object; it is not copied, so it must not change until written.
 
     Raises:
         ValueError: there are too many tensors for one header.
     """
+    tensors = given.tensors
     names = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
     entries: dict[str, object] = {}
-    digests = {}
     begin = 0
     for name in names:  # wide elements first, so that each tensor is aligned as safetensors wants
         tensor = tensors[name]
         end = begin + tensor.nbytes
         kind = NAMES[tensor.dtype]
         entries[name] = {"dtype": kind, "shape": list(tensor.shape), "data_offsets": [begin, end]}
-        digests[name] = [digest(chunk) for chunk in chunks(memory(tensor), CHUNK_BYTES)]
         begin = end
     metadata = {"seal": _NO_SEAL.decode(), "format": str(FORMAT)}
     metadata |= {field: str(value) for field, value in asdict(label).items()}
-    metadata |= {"chunk_bytes": str(CHUNK_BYTES), "digests": json.dumps(digests)}
+    digests = json.dumps({name: given.digests[name] for name in names})
+    metadata |= {"chunk_bytes": str(given.chunk_bytes), "digests": digests}
     text = json.dumps({"__metadata__": metadata, **entries}, separators=(",", ":")).encode()
     text += b" " * (-(len(text) + _LENGTH_BYTES) % _ALIGNMENT_BYTES)
     if len(text) > HEADER_LIMIT_BYTES:
@@ -152,7 +153,7 @@ def read_header(files: Files, descriptor: int) -> Header:
 
 def read_tensors(
     files: Files, descriptor: int, header: Header, into: Tensors | None, pool: Executor
-) -> dict[str, Tensor]:
+) -> Vouched:
     """Read and check the tensors of an open file.
 
     Args:
@@ -163,6 +164,9 @@ def read_tensors(
             CPU tensor that is contiguous is read into as it is, any other by way of a copy.
         pool: threads that read and check chunks side by side.
 
+    Returns:
+        What was read: ``into`` itself where that was read into as it is.
+
     Raises:
         Unreadable: a tensor does not check; then ``into`` holds bytes of no meaning.
         ValueError: ``into`` does not fit; nothing was read.
@@ -170,7 +174,6 @@ def read_tensors(
     """
     if into is not None:
         require_fit({part.name: (part.dtype, part.shape) for part in header.parts}, into)
-    files.will_read(descriptor)
     wanted = into or {}
     landing = {
         part.name: wanted[part.name]
@@ -198,12 +201,14 @@ def read_tensors(
     for name, tensor in wanted.items():
         if tensor is not landing[name]:
             tensor.copy_(landing[name])
-    return dict(wanted) if into is not None else landing
+    digests = {part.name: part.digests for part in header.parts}
+    return Vouched(landing, digests, header.chunk_bytes)
 
 
 def _read_chunk(
     files: Files, descriptor: int, offset: int, chunk: memoryview, expected: str
 ) -> None:
+    files.will_read(descriptor, offset + READ_AHEAD_BYTES, len(chunk))
     files.read(descriptor, offset, chunk)
     if digest(chunk) != expected:
         raise Unreadable(f"its bytes from {offset:,} on are not what their digest says")

@@ -16,6 +16,7 @@ from typing import Self
 
 from torch import Tensor
 
+from fivestate.impl.tiers.digest import Vouched
 from fivestate.impl.tiers.errors import ClosedError, Corrupt, Missing, StoreError
 from fivestate.impl.tiers.files import Files
 from fivestate.impl.tiers.folder import Folder, rebuild
@@ -113,14 +114,15 @@ class Store:
         """
         return rebuild(Path(path).absolute(), Files())
 
-    def put(self, key: str, tensors: Tensors) -> None:
+    def put(self, key: str, tensors: Tensors | Vouched) -> None:
         """Store an object, in place of one of the same key; on return it is durable.
 
         Evicts the least recently used objects that no load reads, once the new one is safe.
 
         Args:
             key: up to 1,024 characters.
-            tensors: by name; of any shape and device, and any dtype that safetensors has.
+            tensors: by name; of any shape and device, and any dtype that safetensors has. What is
+                vouched for keeps its digests.
 
         Raises:
             TooLargeError: it is larger than the capacity.
@@ -131,7 +133,10 @@ class Store:
             ValueError: the key, a name or a dtype is not allowed.
         """
         _require_key(key)
-        ready = on_cpu(tensors)
+        if isinstance(tensors, Vouched):
+            ready = replace(tensors, tensors=on_cpu(tensors.tensors))
+        else:
+            ready = Vouched.of(on_cpu(tensors))
         with self._using():
             with self._changed:
                 number, identity = self._holdings.next_number(), self.identity
@@ -165,6 +170,11 @@ class Store:
             ClosedError: the store is closed.
             ValueError: ``into`` does not fit the object.
         """
+        found = self.read(key, into=into)
+        return dict(found.tensors if into is None else into)
+
+    def read(self, key: str, *, into: Tensors | None = None) -> Vouched:
+        """Return an object as `get` does, with the digests that vouch for it, for another tier."""
         with self._using():
             entry, descriptor = self._begin_read(key)
             try:

@@ -106,7 +106,7 @@ def test_a_tier_that_gives_what_it_has_without_looking_is_found_out(
     host = home.settings.host
     assert isinstance(host, HostCopies)
     objects = host.memory._objects
-    monkeypatch.setattr(host, "_read", lambda name: nullcontext(objects[name].tensors))
+    monkeypatch.setattr(host, "_read", lambda name: nullcontext(objects[name]))
     with pytest.raises(AssertionError, match="WINDOW"):
         damaged(home)
 

@@ -242,6 +242,29 @@ def test_a_place_outlives_the_process_and_one_without_an_object_is_swept(tmp_pat
         Chains(tmp_path / "chains.db")
 
 
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("name", "other"),
+        ("state", "WINDOW"),
+        ("state", "NOTHING"),
+        ("layout", 4),
+        ("start_tokens", 0),
+        ("parent", b"\1"),
+        ("digests", "[]"),
+        ("digests", "no list"),
+        ("size_bytes", 0),
+        ("crc", 0),
+    ],
+)
+def test_a_damaged_row_is_no_place_and_is_swept(column: str, value: object, tmp_path: Path) -> None:
+    chains = Chains(tmp_path / "chains.db")
+    chains.keep("k", Place(COMPRESSED, 3, 16, b"\1\2", (b"a", b"b"), 700))
+    chains._connection.execute(f"UPDATE place SET {column} = ?", (value,))  # noqa: S608 -- our own
+    assert chains.places({"k", "other"}) == {}
+    assert chains._connection.execute("SELECT * FROM place").fetchall() == []
+
+
 def test_a_copy_that_was_erased_and_written_again_stays(tmp_path: Path) -> None:
     """The old file is removed late, and must not take the new one with it."""
     home = allocator(tmp_path / "disk")

@@ -12,9 +12,9 @@ from tests.impl.tier_folder import Slow, flip, opened, size_of_one, the_file
 from tests.impl.tier_workload import IDENTITY, value, version_of
 
 from fivestate.impl.tiers import Corrupt, Store
+from fivestate.impl.tiers.digest import CHUNK_BYTES
 from fivestate.impl.tiers.errors import ClosedError, FullError, HeldError, TooLargeError
 from fivestate.impl.tiers.files import Files
-from fivestate.impl.tiers.object_file import CHUNK_BYTES
 
 
 def test_the_least_recently_used_goes_first_and_is_told(tmp_path: Path) -> None:

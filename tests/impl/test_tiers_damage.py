@@ -12,7 +12,8 @@ import pytest
 from tests.impl.tier_folder import flip, opened, the_file
 from tests.impl.tier_workload import value, version_of
 
-from fivestate.impl.tiers import Corrupt, Missing, Store, object_file
+from fivestate.impl.tiers import Corrupt, Missing, Store, Vouched, object_file
+from fivestate.impl.tiers import digest as vouching
 from fivestate.impl.tiers.files import Files
 from fivestate.impl.tiers.object_file import Label, Unreadable, encode, read_header, read_tensors
 
@@ -62,7 +63,7 @@ def in_memory(content: bytes, pool: Executor) -> None:
 
 def test_no_flipped_bit_and_no_missing_byte_is_overlooked() -> None:
     label = Label("k", 1, "toy", "1", 1)
-    whole = b"".join(encode(label, value(1)).pieces)
+    whole = b"".join(encode(label, Vouched.of(value(1))).pieces)
     with ThreadPoolExecutor(1) as pool:
         in_memory(whole, pool)
         for offset in range(len(whole)):
@@ -80,7 +81,8 @@ def test_no_flipped_bit_and_no_missing_byte_is_overlooked() -> None:
 def test_without_its_digest_a_flipped_byte_would_be_served(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(object_file, "digest", lambda _: "0" * 32)
+    for module in (object_file, vouching):
+        monkeypatch.setattr(module, "digest", lambda _: "0" * 32)
     store.put("k", value(1))
     flip(the_file(store), -1)
     with pytest.raises(AssertionError):

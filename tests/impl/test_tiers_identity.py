@@ -10,10 +10,9 @@ import pytest
 from tests.impl.tier_folder import opened
 from tests.impl.tier_workload import IDENTITY, value, version_of
 
-from fivestate.impl.tiers import Cells, Store, StoreError, StoreIdentity, cell_of, fingerprint
+from fivestate.impl.tiers import Store, StoreError, StoreIdentity, fingerprint
 from fivestate.impl.tiers.errors import GeometryError, ManifestError, VersionError
 from fivestate.spec.reuse.files import preset
-from fivestate.spec.vocabulary import INDEXER
 
 
 @pytest.fixture
@@ -94,16 +93,3 @@ def test_a_fingerprint_depends_on_what_decides_the_bytes() -> None:
         replace(geometry, groups=(changed, *geometry.groups[1:]))
     )
     assert StoreIdentity.of(geometry, weights=3).weights == 3
-
-
-def test_a_copy_of_a_cell_is_named_by_its_prefix_its_state_and_its_number(store: Store) -> None:
-    cells = Cells(store)
-    key = (b"\xab\x12", INDEXER, 3)
-    cells.put(key, value(1))
-    assert (store.keys(), cells.keys()) == (["ab12/INDEXER/3"], [key])
-    assert version_of(cells.get(key)) == 1
-    cells.drop(key)
-    with pytest.raises(KeyError):
-        cells.get(key)
-    with pytest.raises(ValueError, match="no cache state"):
-        cell_of("ab12/NOTHING/3")

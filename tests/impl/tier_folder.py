@@ -49,8 +49,8 @@ class Slow(Files):
     def __init__(self) -> None:
         self.reading, self.go_on = threading.Event(), threading.Event()
 
-    def will_read(self, descriptor: int) -> None:
+    def will_read(self, descriptor: int, offset: int, size_bytes: int) -> None:
         """Stop."""
-        super().will_read(descriptor)
+        super().will_read(descriptor, offset, size_bytes)
         self.reading.set()
         assert self.go_on.wait(30)
