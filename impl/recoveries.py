@@ -252,11 +252,20 @@ class Recovery:
         cell = task.node.cells[task.state]
         if self._begun.pop(cell, None) is not task:
             raise Refused("A-22", "done", "begun", {"task": task})
-        if task.doubt is None:
+        doubt = task.doubt or self._given_up_by_others(task)
+        if doubt is None:
             return False
-        self._allocator.land(task.state, doubt=task.doubt)
+        self._allocator.land(task.state, doubt=doubt)
         self._allocator.reclaim(task.state)
         return True
+
+    def _given_up_by_others(self, task: Task) -> Doubt | None:
+        """Return the doubt about a task whose lease was released while others still recovered.
+
+        The work belongs to the prefix and went on for them; they were the ones to give it up.
+        """
+        doubts = self._allocator.doubts[task.state]
+        return next((doubt for doubt in doubts if doubt.blocks is task.blocks), None)
 
     def _can_be_made(self, state: CacheState) -> bool:
         groups = self._allocator.groups_of[state]

@@ -291,3 +291,17 @@ def test_what_lies_misplaced_when_a_recovery_is_given_up_is_seen_as_such(name: s
     served.release(held)
     why = Why.LAYOUT if name == "hybrid" else Why.MISALIGNED
     assert why in {reason.why for reason in compare(served, prompt).reasons}
+
+
+def test_work_that_went_on_for_others_ends_when_they_give_it_up_too() -> None:
+    served = stored()
+    first, second = served.start([*PROMPT[:48], 1]), served.start([*PROMPT[:48], 2])
+    recovery = served.cache.recover(first.lease)
+    task = recovery.pending()[0]
+    recovery.begin(task)
+    served.release(first)
+    served.release(second)
+    assert served.allocator.doubts[task.state]
+    recovery.done(task)
+    assert not served.allocator.doubts[task.state]
+    served.allocator.check()

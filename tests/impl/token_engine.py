@@ -227,7 +227,11 @@ class Engine:
                 self.memory[name][blocks] = GARBAGE
             recovery.failed(task)
         else:
-            recovery.load(task)
+            try:
+                recovery.load(task)
+            except KeyError:  # nobody waits for it any more, and its copy went with the weights
+                recovery.failed(task)
+                return
             offset = MISPLACED_BYTES if fate == "misplaced" else 0
             if offset:
                 for name, blocks in task.blocks.items():
