@@ -17,7 +17,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 from fivestate.impl.models.provenance import Chunk, Node
-from fivestate.impl.tiers.errors import DiskError, StoreError, VersionError
+from fivestate.impl.tiers.database import opened, transaction
+from fivestate.impl.tiers.errors import DiskError, StoreError
 
 LOG = logging.getLogger("fivestate.models")
 
@@ -55,7 +56,7 @@ class RunsTable(MutableMapping[bytes, Node]):
         self._nodes: dict[bytes, Node] = {}
         self._changed: dict[bytes, None] = {}
         try:
-            self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+            self._connection = opened(path, VERSION)
             self._open()
         except sqlite3.DatabaseError as error:
             raise StoreError(
@@ -65,11 +66,6 @@ class RunsTable(MutableMapping[bytes, Node]):
 
     def _open(self) -> None:
         run = self._connection.execute
-        run("PRAGMA journal_mode = WAL")
-        run("PRAGMA synchronous = FULL")
-        (version,) = run("PRAGMA user_version").fetchone()
-        if version > VERSION:
-            raise VersionError(self._path, version, VERSION)
         self._connection.executescript(_TABLES)
         run(f"PRAGMA user_version = {VERSION}")
         chunks = {
@@ -114,15 +110,11 @@ class RunsTable(MutableMapping[bytes, Node]):
         """
         if not self._changed:
             return
-        run = self._connection.execute
         try:
-            run("BEGIN IMMEDIATE")
-            for digest in self._changed:
-                self._write(digest, self._nodes.get(digest))
-            run("COMMIT")
+            with transaction(self._connection):
+                for digest in self._changed:
+                    self._write(digest, self._nodes.get(digest))
         except sqlite3.Error as error:
-            with suppress(sqlite3.Error):
-                run("ROLLBACK")
             raise DiskError("write", self._path, error) from error
         self._changed.clear()
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Container, Iterable
+from collections.abc import Container
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any
-from zlib import crc32
 
 from fivestate.impl.tiers import StoreError
-from fivestate.impl.tiers.errors import DiskError, VersionError
+from fivestate.impl.tiers.database import crc, opened
+from fivestate.impl.tiers.errors import DiskError
 from fivestate.spec.vocabulary import CacheState
 
 VERSION = 1
@@ -77,18 +77,13 @@ class Chains:
     def __init__(self, path: Path) -> None:
         self._path, self._lock = path, Lock()
         try:
-            self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+            self._connection = opened(path, VERSION)
             self.session = self._open()
         except sqlite3.Error as error:
             raise DiskError("open", path, error) from error
 
     def _open(self) -> int:
         run = self._connection.execute
-        run("PRAGMA journal_mode = WAL")
-        run("PRAGMA synchronous = FULL")
-        (version,) = run("PRAGMA user_version").fetchone()
-        if version > VERSION:
-            raise VersionError(self._path, version, VERSION)
         run(_TABLE)
         run("CREATE TABLE IF NOT EXISTS opened (times INTEGER NOT NULL)")
         run(f"PRAGMA user_version = {VERSION}")
@@ -108,7 +103,7 @@ class Chains:
         digests = json.dumps([digest.hex() for digest in place.digests])
         start, size = place.start_tokens, place.size_bytes
         row = name, place.state.name, place.layout, start, place.parent, digests, size
-        self._run("INSERT OR REPLACE INTO place VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*row, _crc(row)))
+        self._run("INSERT OR REPLACE INTO place VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*row, crc(row)))
 
     def forget(self, name: str) -> None:
         """Remove the place of an object; one that stays by mistake says nothing.
@@ -126,9 +121,9 @@ class Chains:
         """
         columns = "name, state, layout, start_tokens, parent, digests, size_bytes, crc"
         found: dict[str, Place] = {}
-        for *row, crc in self._run(f"SELECT {columns} FROM place", ()):  # noqa: S608 -- our own columns
+        for *row, check in self._run(f"SELECT {columns} FROM place", ()):  # noqa: S608 -- our own columns
             name, state, layout, start, parent, digests, size = row
-            if name in objects and crc == _crc(row):
+            if name in objects and check == crc(row):
                 made = tuple(bytes.fromhex(digest) for digest in json.loads(digests))
                 found[name] = Place(CacheState[state], layout, start, parent, made, size)
             else:
@@ -146,8 +141,3 @@ class Chains:
                 return self._connection.execute(statement, values).fetchall()
         except sqlite3.Error as error:
             raise DiskError("write", self._path, error) from error
-
-
-def _crc(row: Iterable[object]) -> int:
-    """Return what SQLite, which checks its log and not its pages, does not keep of a row."""
-    return crc32(repr(tuple(row)).encode(errors="surrogatepass"))

@@ -7,13 +7,13 @@ In exclusive mode SQLite needs no shared memory beside its file and its log.
 from __future__ import annotations
 
 import sqlite3
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from fivestate.impl.tiers.database import crc, transaction
 from fivestate.impl.tiers.errors import DiskError, ManifestError, VersionError
 from fivestate.impl.tiers.object_file import FORMAT, Label
 
@@ -114,7 +114,7 @@ class Manifest:
         """
         with _translated("make", path), closing(_connect(path)) as connection:
             _keep_log(connection)
-            with _transaction(connection):
+            with transaction(connection):
                 connection.execute(_FOLDER)
                 connection.execute(_OBJECT)
                 connection.execute("INSERT INTO folder VALUES (?)", (geometry,))
@@ -130,8 +130,8 @@ class Manifest:
         """
         with _translated("read", self._path):
             found = self._connection.execute(_SELECT).fetchall()
-        for *row, crc in found:
-            if crc != _crc(row):
+        for *row, check in found:
+            if check != crc(row):
                 raise ManifestError(self._path, f"a row does not check: {row!r}")
         return [Entry(*row) for *row, _ in found]
 
@@ -147,7 +147,7 @@ class Manifest:
             DiskError: it cannot be written; nothing has changed.
         """
         run = self._connection.executemany
-        with _translated("write", self._path), _transaction(self._connection):
+        with _translated("write", self._path), transaction(self._connection):
             run("DELETE FROM object WHERE key = ?", [(key,) for key in remove])
             run(_INSERT, map(_row, add))
 
@@ -189,29 +189,12 @@ def _keep_log(connection: sqlite3.Connection) -> None:
 
 def _row(entry: Entry) -> tuple[object, ...]:
     row = astuple(entry)
-    return (*row, _crc(row))
-
-
-def _crc(row: Iterable[object]) -> int:
-    """Return what SQLite, which checks its log and not its pages, does not keep of a row."""
-    return zlib.crc32(repr(tuple(row)).encode(errors="surrogatepass"))
+    return (*row, crc(row))
 
 
 def _ask(connection: sqlite3.Connection, question: str) -> Any:
     row = connection.execute(question).fetchone()
     return row[0] if row else None
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        with suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise
 
 
 @contextmanager
