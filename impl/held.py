@@ -164,7 +164,8 @@ class Held:
         allocator, request = self.allocator, running.request
         recovery = self._recoveries.pop(lease, None)
         if request.phase is Phase.RECOVERING and recovery is not None:
-            recovery.abort(allocator.abort_recovery(request, request.target))
+            allocator.abort_recovery(request, request.target)
+            recovery.abort()
             self._note_recovery(running, "failure" if recovery.lost else "abort")
         elif request.phase is Phase.LEASED:
             allocator.abort_leased(request)

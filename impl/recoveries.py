@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fivestate.impl.allocator import Doubt
 from fivestate.impl.chain import Cell, CopyKey, Node, content
 from fivestate.impl.pools import Blocks
 from fivestate.impl.refusals import Refused
@@ -32,7 +31,6 @@ class Task:
         spans: by group, the tokens whose rows or entries it has.
         blocks: by group, the blocks to write, once it has begun.
         key: what the tier next to the device keeps it under, of a load that has begun.
-        doubt: what is withheld until it has ended, if it was given up in the middle.
     """
 
     means: Means
@@ -41,7 +39,6 @@ class Task:
     spans: dict[str, Span]
     blocks: dict[str, Blocks]
     key: CopyKey | None = None
-    doubt: Doubt | None = None
 
     def __str__(self) -> str:
         return f"{self.means.value} {self.state.name} of {self.node!r}"
@@ -179,13 +176,9 @@ class Recovery:
                     self._ended("success")
             return self.finished
 
-    def abort(self, doubts: list[Doubt]) -> None:
+    def abort(self) -> None:
         """Note that the lease was released; tasks under way end with ``done`` all the same."""
         self.aborted = True
-        for task in self._begun.values():
-            for doubt in doubts:
-                if doubt.blocks is task.blocks:
-                    task.doubt = doubt
 
     def __iter__(self) -> Iterator[Task]:
         while not self.finish():
@@ -248,24 +241,17 @@ class Recovery:
             host.put(key, disk.get(key))
 
     def _landed(self, task: Task) -> bool:
-        """Let a task end that was given up in the middle; say whether it was."""
+        """Let a task end that was given up in the middle; say whether it was.
+
+        By whomever: the work belongs to the prefix, and goes on for others who recover it. A repack
+        is over when it has begun, so nothing is ever withheld for it.
+        """
         cell = task.node.cells[task.state]
         if self._begun.pop(cell, None) is not task:
             raise Refused("A-22", "done", "begun", {"task": task})
-        doubt = task.doubt or self._given_up_by_others(task)
-        if doubt is None:
+        if task.means is Means.REPACK:
             return False
-        self._allocator.land(task.state, doubt=doubt)
-        self._allocator.reclaim(task.state)
-        return True
-
-    def _given_up_by_others(self, task: Task) -> Doubt | None:
-        """Return the doubt about a task whose lease was released while others still recovered.
-
-        The work belongs to the prefix and went on for them; they were the ones to give it up.
-        """
-        doubts = self._allocator.doubts[task.state]
-        return next((doubt for doubt in doubts if doubt.blocks is task.blocks), None)
+        return self._allocator.release_withheld(task.state, task.blocks)
 
     def _can_be_made(self, state: CacheState) -> bool:
         groups = self._allocator.groups_of[state]

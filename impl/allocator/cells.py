@@ -165,6 +165,21 @@ class Cells(Effects):
         flying[0].landed = True
         return flying[0]
 
+    def release_withheld(self, state: CacheState, blocks: dict[str, Blocks]) -> bool:
+        """Land what is withheld of these blocks and give it back; say whether anything was.
+
+        Args:
+            state: the state that they are for.
+            blocks: what the cell had when its transfer began, and no other with the same numbers.
+        """
+        with self._lock:
+            for doubt in self.doubts[state]:
+                if doubt.blocks is blocks:
+                    self.land(state, doubt=doubt)
+                    self.reclaim(state)
+                    return True
+        return False
+
     @action("A-29", "state")
     def reclaim(self, state: CacheState) -> None:
         """Give back withheld blocks, once their transfer has landed."""

@@ -77,12 +77,7 @@ class Move(ABC):
 
     def _land(self) -> None:
         """Let blocks that were withheld for this transfer come back."""
-        state = self.cell.state
-        for doubt in self.allocator.doubts[state]:
-            if doubt.blocks is self._blocks:
-                self.allocator.land(state, doubt=doubt)
-                self.allocator.reclaim(state)
-                return
+        self.allocator.release_withheld(self.cell.state, self._blocks)
 
 
 class Load(Move):

@@ -9,6 +9,7 @@ from tests.impl.served import PROMPT, engine, free, known, serve
 from tests.impl.token_engine import GEOMETRIES, Engine, Held
 from tests.impl.token_oracle import compare
 
+from fivestate.impl.allocator import Doubt
 from fivestate.impl.recoveries import Task
 from fivestate.impl.refusals import Refused
 from fivestate.impl.retention import Retention
@@ -305,3 +306,17 @@ def test_work_that_went_on_for_others_ends_when_they_give_it_up_too() -> None:
     recovery.done(task)
     assert not served.allocator.doubts[task.state]
     served.allocator.check()
+
+
+def test_what_is_withheld_for_a_store_does_not_come_back_with_a_repack() -> None:
+    served = engine()
+    known(served, PROMPT)
+    served.allocator.change_kernels()
+    held = served.start([*PROMPT[:48], 1])
+    recovery = served.cache.recover(held.lease)
+    task = next(task for task in recovery.pending() if task.means is Means.REPACK)
+    recovery.begin(task)
+    doubts = served.allocator.doubts[task.state]
+    doubts.append(Doubt(task.state, task.blocks))  # a store of this cell that was given up
+    recovery.done(task)
+    assert [doubt.landed for doubt in doubts] == [False]
