@@ -81,6 +81,14 @@ class Backend(Protocol):
         """Keep what was written, in whole blocks."""
         ...
 
+    def settle(self) -> None:
+        """Wait until what was kept is where it outlives the process, if there is such a place."""
+        ...
+
+    def close(self) -> None:
+        """Settle, and give back what is open; a second time does nothing."""
+        ...
+
 
 def resumed_at(verdict: Verdict, plan: Plan) -> Verdict:
     """Return a verdict as it is when no more can be resumed than a plan says."""

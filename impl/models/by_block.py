@@ -202,7 +202,7 @@ class ByBlock:
             wanted = len(match.prompt) + 2 * self._step
             pools = self._cache.allocator.pools.values()
             if any(pool.free * pool.group.block_size < wanted for pool in pools):
-                self.below.settle()
+                self.settle()
         return self._cache.lease(match)
 
     def _bring(self, lease: Lease) -> list[Task]:
@@ -248,13 +248,22 @@ class ByBlock:
     def _prompt(self, tokens: tuple[int, ...]) -> Prompt:
         return self._cache.keys.prompt(tokens, salt=self._salt)
 
+    def settle(self) -> None:
+        """Wait until nothing moves below the device."""
+        if self.below is not None:
+            self.below.settle()
+
+    def close(self) -> None:
+        """Close the folder, if there is one."""
+        if self.below is not None:
+            self.below.close()
+
     def _follow(self, now: Stamp) -> None:
         """Flush what was made with other weights, or by other kernels."""
         if self.below is not None:
             self.below.require_open()
         if self._made_by not in (None, now):
-            if self.below is not None:
-                self.below.settle()
+            self.settle()
             self._cache.allocator.change_weights()
             self.runs.clear()
             if self.below is not None:
@@ -272,8 +281,7 @@ class ByBlock:
         behind = node.children.get(digests[at // self._step]) if at < self._end(tokens) else None
         if behind is None:
             return
-        if self.below is not None:
-            self.below.settle()  # what is being stored cannot be let go
+        self.settle()  # what is being stored cannot be let go
         for segment in reversed([behind, *behind.descendants()]):
             let_go(self._cache.allocator, segment)
             for digest in segment.digests:

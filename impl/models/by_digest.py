@@ -101,6 +101,12 @@ class ByDigest:
             parent, run = digest, node.run
         return tuple(made), ()
 
+    def settle(self) -> None:
+        """Nothing moves by itself."""
+
+    def close(self) -> None:
+        """The store is its maker's to close."""
+
     def _known(self, prompt: tuple[int, ...]) -> Known:
         return known_blocks(self._digests(prompt), self._store.node)
 

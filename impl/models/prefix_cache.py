@@ -226,14 +226,12 @@ class PrefixCache:
 
     def settle(self) -> None:
         """Wait until all that was committed is where it outlives the process, if there is that."""
-        if isinstance(self._rows, ByBlock) and self._rows.below is not None:
-            self._rows.below.settle()
+        self._rows.settle()
 
     def close(self) -> None:
         """Settle, and give the folder back, if there is one; leases stay what they are."""
         with self._lock:
-            if isinstance(self._rows, ByBlock) and self._rows.below is not None:
-                self._rows.below.close()
+            self._rows.close()
 
     def __enter__(self) -> Self:
         return self
