@@ -57,7 +57,7 @@ def on_disk(
     Two transfers that look at once never get the same room. What is only coming is not erased.
     """
     with allocator.lock:
-        if disk.can_hold(size_bytes):
+        if disk.lacks(size_bytes) and disk.can_hold(size_bytes):
             found = {cell.disk.key: cell for cell in allocator.cells() if cell.disk is not None}
             _drop(found, disk.keys(), allocator.erase, lambda: not disk.lacks(size_bytes))
         fits = disk.claim(key, size_bytes)
