@@ -23,11 +23,8 @@ def interruptible() -> Iterator[threading.Event]:
             raise KeyboardInterrupt
         interrupted.set()
 
-    before = signal.signal(signal.SIGINT, handle)
-    try:
+    with _handled_by(handle):
         yield interrupted
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
@@ -49,8 +46,14 @@ def leaving_at_once() -> Iterator[Callable[[], None]]:
         if interrupted:
             raise KeyboardInterrupt
 
+    with _handled_by(handle):
+        yield look
+
+
+@contextmanager
+def _handled_by(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
     before = signal.signal(signal.SIGINT, handle)
     try:
-        yield look
+        yield
     finally:
         signal.signal(signal.SIGINT, before)
