@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.impl.twin import Twin
+from tests.impl.twin import RUNS_ON_P0, Twin
 
 from fivestate.impl.graphs import Buffer, Buffers, GraphRunner
 from fivestate.impl.refusals import Refused
@@ -31,15 +31,8 @@ class Stage:
                 "sums": Buffer(torch.zeros(4, dtype=torch.int64), padding=0),
             },
         )
-        self.tell("arrive(r0, p0)", "admit(r0, p0)")
-        self.tell(*(f"{v}(p0, {g})" for g in ("COMPRESSED", "WINDOW") for v in ("make", "made")))
-        self.tell("publish(p0)", "resume(r0, p0)", "run(r0)")
-
-    def tell(self, *labels: str) -> None:
-        """Take steps that are written as stories are."""
-        steps = {step.label: at for at, step in enumerate(self.twin.model.steps)}
-        for label in labels:
-            self.twin.take(steps[label])
+        self.tell = self.twin.tell
+        self.tell(*RUNS_ON_P0)
 
     def sums(self, buffers: Buffers) -> None:
         """Sum the pages of some blocks; on padding alone, it writes to the null block."""

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 import torch
-from tests.impl.twin import Twin
+from tests.impl.twin import RUNS_ON_P0, Twin
 
 from fivestate.impl.graphs import Buffer, Buffers, GraphRunner
 from fivestate.impl.requests import Request
@@ -37,11 +37,7 @@ class Engine:
                 "tokens": Buffer(torch.zeros(ROWS, dtype=torch.int64), padding=0),
             },
         )
-        steps = {step.label: at for at, step in enumerate(self.twin.model.steps)}
-        made = [f"{verb}(p0, {g})" for g in ("COMPRESSED", "WINDOW") for verb in ("make", "made")]
-        for label in ("arrive(r0, p0)", "admit(r0, p0)", *made, "publish(p0)", "resume(r0, p0)"):
-            self.twin.take(steps[label])
-        self.twin.take(steps["run(r0)"])
+        self.twin.tell(*RUNS_ON_P0)
         self.request = self.twin.requests[0]
 
     def step(self, buffers: Buffers) -> None:
@@ -59,9 +55,7 @@ class Engine:
     def replaying(self) -> Request:
         """Capture the step, and return a request that replays it."""
         self.runner.capture(self.request)
-        steps = {step.label: at for at, step in enumerate(self.twin.model.steps)}
-        for label in ("finish(r0)", "arrive(r1, p0)", "lease(r1)"):
-            self.twin.take(steps[label])
+        self.twin.tell("finish(r0)", "arrive(r1, p0)", "lease(r1)")
         request = self.twin.requests[1]
         assert self.runner.begin(request)
         return request

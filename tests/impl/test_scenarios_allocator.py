@@ -31,12 +31,11 @@ class Played(Run):
     def __init__(self, model: Model) -> None:
         super().__init__(model)
         self.twin = Twin(model)
-        self._numbers = {step.label: at for at, step in enumerate(model.steps)}
 
     def take(self, action: str, *arguments: str) -> None:
         """Take a step on both; if the machine refuses it, the allocator has to as well."""
         step = self.step(action, *arguments)
-        number, refusal = self._numbers[step.label], self.refusal(step)
+        number, refusal = self.twin.numbers[step.label], self.refusal(step)
         if refusal is None:
             self.twin.take(number)
         else:

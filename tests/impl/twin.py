@@ -8,6 +8,7 @@ kernels here read their sources before they write, so bytes are right only if th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from hashlib import blake2b
 
 import numpy as np
@@ -56,6 +57,14 @@ def pattern(cell: Cell, weights: int) -> int:
     generation = node.entries_generation if cell.state is INDEXER else 0
     text = f"{node.digests[-1]!r} {cell.state.value} {weights} {generation}"
     return int.from_bytes(blake2b(text.encode(), digest_size=PAGE_BYTES).digest(), "little")
+
+
+RUNS_ON_P0 = (
+    *("arrive(r0, p0)", "admit(r0, p0)"),
+    *(f"{v}(p0, {g})" for g in ("COMPRESSED", "WINDOW") for v in ("make", "made")),
+    *("publish(p0)", "resume(r0, p0)", "run(r0)"),
+)
+"""How p0 comes to be known with both groups, and r0 to run on it."""
 
 
 class World:
@@ -185,6 +194,16 @@ class Twin:
         except Refused as refused:
             return refused
         return None
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The steps of the model, by how they are written in stories."""
+        return {step.label: number for number, step in enumerate(self.model.steps)}
+
+    def tell(self, *labels: str) -> None:
+        """Take steps that are written as stories are."""
+        for label in labels:
+            self.take(self.numbers[label])
 
     def take(self, step: int) -> None:
         """Take a step, and let the world do to memory what goes with it."""
